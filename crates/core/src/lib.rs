@@ -1,0 +1,17 @@
+//! The nouns of Lowtide: what a memory problem is, what a plan for it is, and what a recorded run is.
+//!
+//! Everything here is plain data and arithmetic. Nothing does I/O, reads a clock or solves anything; the
+//! other crates turn files into these types, plans out of them, and pictures of both.
+
+mod bytes;
+mod check;
+mod lifetime;
+mod plan;
+mod problem;
+mod trace;
+
+pub use bytes::{Align, Bytes, ParseBytesError};
+pub use lifetime::{Gap, Lifetime, Window};
+pub use plan::{Placement, Plan};
+pub use problem::{Buffer, BufferIndex, Class, Pool, PoolIndex, Problem, ProblemError};
+pub use trace::{Action, Block, BlockIndex, Event, ExtraColumn, StepIndex, StreamId, TextIndex, Trace};
