@@ -1,1 +1,39 @@
+//! Files to nouns and back: lifetimes CSV, trace CSV, problem JSON and plan files, each plain or gzip.
+//!
+//! Readers work over any [`Read`](std::io::Read), stop at fixed [`limits`] and refuse what they do not understand
+//! with an [`Error`] that has a row and a remedy. Nothing here opens a path, solves or allocates for others.
 
+mod cell;
+mod decompress;
+mod error;
+mod fields;
+mod gaps;
+mod header;
+mod hint;
+mod input;
+mod interner;
+mod json;
+mod ledger;
+mod lifetimes;
+mod lifetimes_write;
+pub mod limits;
+mod open;
+mod plan_file;
+mod plan_write;
+mod problem_json;
+mod problem_write;
+mod raw_rows;
+mod records;
+mod shorten;
+mod trace_read;
+mod trace_write;
+
+pub use decompress::{Decompressed, decompress};
+pub use error::{Error, ErrorKind};
+pub use input::Input;
+pub use lifetimes::Lifetimes;
+pub use lifetimes_write::{write_lifetimes, write_plan_csv};
+pub use plan_file::{PlanEntry, PlanFile, PlanPool};
+pub use plan_write::write_plan;
+pub use problem_write::write_problem;
+pub use trace_write::write_trace;

@@ -1,0 +1,339 @@
+//! Why an input was refused. One [`Error`] for the whole crate: where it is wrong, what is wrong, and what the
+//! caller can do about it.
+
+use std::fmt;
+use std::io;
+
+use lowtide_core::{BufferIndex, ProblemError};
+
+use crate::decompress::GzipFault;
+use crate::shorten::shorten_message;
+
+/// What is wrong with an input, and where.
+///
+/// Displays as one line without the row, so that a caller can print `FILE:ROW: message`.
+#[derive(Debug)]
+pub struct Error {
+    /// The physical line, counted from one with the header as line 1. In the entries of a plan in JSON, the
+    /// place in `buffers` counted from one.
+    pub row: Option<u64>,
+    /// What is wrong.
+    pub kind: ErrorKind,
+}
+
+/// What is wrong with an input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The reader failed.
+    #[error("cannot read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// The writer failed.
+    #[error("cannot write: {0}")]
+    Unwritable(#[source] io::Error),
+    /// A gzip stream ends before its data does.
+    #[error("the gzip data ends too early")]
+    TruncatedGzip,
+    /// A gzip stream is damaged, or something else follows it.
+    #[error("the gzip data is damaged: {0}")]
+    CorruptGzip(String),
+    /// A record is longer than a line may be.
+    #[error("the line is longer than {limit} bytes")]
+    LineTooLong {
+        /// The most bytes that a line may have.
+        limit: u64,
+    },
+    /// The text is longer than a file of its kind may be.
+    #[error("the text is longer than {limit} bytes")]
+    FileTooLong {
+        /// The most bytes that it may have.
+        limit: u64,
+    },
+    /// There are more rows than a file may have.
+    #[error("there are more than {limit} rows")]
+    TooManyRows {
+        /// The most rows that a file may have.
+        limit: u64,
+    },
+    /// The text is not UTF-8.
+    #[error("the line is not UTF-8 text")]
+    NotUtf8,
+    /// A quoted field is not closed.
+    #[error("a quoted field begins here and does not end")]
+    UnclosedQuote,
+    /// A quote stands inside a field that does not begin with one, or text follows a closing quote.
+    #[error("a quote stands in the middle of a field")]
+    StrayQuote,
+    /// There is no text at all.
+    #[error("the file is empty")]
+    Empty,
+    /// The header is of no kind that can be read.
+    #[error("unknown header `{found}`; expected {expected}")]
+    UnknownHeader {
+        /// The header of the file.
+        found: String,
+        /// The headers that would do.
+        expected: &'static str,
+    },
+    /// A column that must be there is not.
+    #[error("column `{column}` is missing from the header `{found}`")]
+    MissingColumn {
+        /// The column.
+        column: &'static str,
+        /// The header of the file.
+        found: String,
+    },
+    /// Two columns have one meaning.
+    #[error("columns `{first}` and `{second}` mean the same")]
+    DuplicateColumn {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A row has more or fewer fields than the header.
+    #[error("the row has {found} fields, the header has {expected}")]
+    RaggedRow {
+        /// The fields of the row.
+        found: usize,
+        /// The fields of the header.
+        expected: usize,
+    },
+    /// A value that must be there is not.
+    #[error("`{column}` has no value")]
+    MissingValue {
+        /// The column or field.
+        column: &'static str,
+    },
+    /// A value is no whole number.
+    #[error("`{column}` is `{value}`, which is not a whole number")]
+    NotANumber {
+        /// The column or field.
+        column: &'static str,
+        /// Its value, shortened.
+        value: String,
+    },
+    /// A number is negative or too large.
+    #[error("`{column}` is {value}, which is not between {range}")]
+    OutOfRange {
+        /// The column or field.
+        column: &'static str,
+        /// Its value, shortened.
+        value: String,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// An alignment is zero.
+    #[error("the alignment is 0")]
+    ZeroAlignment,
+    /// A gap is not of the form `lower-upper` or `lower-upper@lower:upper`.
+    #[error("`{value}` is not a gap")]
+    BadGap {
+        /// The gap, shortened.
+        value: String,
+    },
+    /// A class is neither `persistent` nor `transient`.
+    #[error("`{value}` is not a class")]
+    UnknownClass {
+        /// The class, shortened.
+        value: String,
+    },
+    /// A trace has a row of a kind that does not exist.
+    #[error("`{value}` is not an event")]
+    UnknownEvent {
+        /// The kind, shortened.
+        value: String,
+    },
+    /// A row is about a block that is not alive.
+    #[error("`{event}` of `{id}`, which is not allocated")]
+    NotAllocated {
+        /// The kind of row.
+        event: &'static str,
+        /// The block's name, shortened.
+        id: String,
+    },
+    /// A block is freed that was freed before.
+    #[error("`{id}` is freed twice")]
+    FreedTwice {
+        /// The block's name, shortened.
+        id: String,
+    },
+    /// A block is allocated under a name that is still in use.
+    #[error("`{id}` is allocated again before it was freed")]
+    AllocatedTwice {
+        /// The block's name, shortened.
+        id: String,
+    },
+    /// The device is done with a block that the program still holds.
+    #[error("`done` of `{id}`, which was not freed")]
+    DoneBeforeFree {
+        /// The block's name, shortened.
+        id: String,
+    },
+    /// A row other than `alloc` and `oom` has bytes that are not its block's.
+    #[error("`{event}` has {bytes} bytes, which is not what its block has")]
+    UnexpectedBytes {
+        /// The kind of row.
+        event: &'static str,
+        /// The bytes it gives.
+        bytes: u64,
+    },
+    /// Step numbers do not grow.
+    #[error("step {step} does not come after step {last}")]
+    StepOutOfOrder {
+        /// The step.
+        step: u64,
+        /// The step before it; 0 when there is none.
+        last: u64,
+    },
+    /// The text is no JSON, or not of the documented form.
+    #[error("{0}")]
+    BadJson(String),
+    /// The JSON is of another kind than what is asked for.
+    #[error("the JSON's `kind` is {found}; expected {expected}")]
+    WrongKind {
+        /// The kind of the file, shortened.
+        found: String,
+        /// The kinds that would do.
+        expected: &'static str,
+    },
+    /// The JSON is of a version that this program does not know.
+    #[error("the JSON's `version` is {found}; this program reads version 1")]
+    UnknownVersion {
+        /// The version of the file, shortened.
+        found: String,
+    },
+    /// A relation, or a plan, names a buffer that the problem does not have.
+    #[error("{what} names buffer `{id}`, which does not exist")]
+    UnknownBuffer {
+        /// Who names it.
+        what: String,
+        /// The name, shortened.
+        id: String,
+    },
+    /// Something names a pool that the problem does not have.
+    #[error("{what} names pool `{pool}`, which does not exist")]
+    UnknownPool {
+        /// Who names it.
+        what: String,
+        /// The name, shortened.
+        pool: String,
+    },
+    /// A plan has no offset for some buffers.
+    #[error("the plan has no offset for {count} of the buffers; the first is `{first}`")]
+    MissingBuffers {
+        /// How many are missing.
+        count: usize,
+        /// The first of them, shortened.
+        first: String,
+    },
+    /// A plan places a buffer twice.
+    #[error("the plan places buffer `{id}` twice")]
+    PlacedTwice {
+        /// The buffer, shortened.
+        id: String,
+    },
+    /// The pools of a plan add up to more than 63 bits hold.
+    #[error("the plan's offsets and sizes add up to more than 2^63-1 bytes")]
+    PlanTooLarge,
+    /// A plan is for another number of buffers than the problem has.
+    #[error("the plan has {placements} placements, the problem has {buffers} buffers")]
+    PlanMismatch {
+        /// The placements of the plan.
+        placements: usize,
+        /// The buffers of the problem.
+        buffers: usize,
+    },
+    /// A problem has something that a file of this kind cannot hold.
+    #[error("lifetimes CSV cannot hold {what}")]
+    NotExpressible {
+        /// What it cannot hold.
+        what: &'static str,
+    },
+    /// An extra field of a plan has the name of a field with a meaning.
+    #[error("`{name}` is a field of its own and cannot be an extra one")]
+    ReservedField {
+        /// The name.
+        name: String,
+    },
+    /// The file was read, but what it asks makes no sense.
+    #[error("{}", shorten_message(&.0.to_string()))]
+    BadProblem(ProblemError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.kind.source()
+    }
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind) -> Self {
+        Self { row: None, kind }
+    }
+
+    pub(crate) fn at(row: u64, kind: ErrorKind) -> Self {
+        Self { row: Some(row), kind }
+    }
+
+    /// A failed read; the faults of a gzip stream arrive as the payload of an [`io::Error`].
+    pub(crate) fn reading(error: io::Error, row: Option<u64>) -> Self {
+        let kind = match error.get_ref().and_then(|payload| payload.downcast_ref::<GzipFault>()) {
+            Some(GzipFault::Truncated) => ErrorKind::TruncatedGzip,
+            Some(GzipFault::Corrupt(why)) => ErrorKind::CorruptGzip(shorten_message(why)),
+            None => ErrorKind::Unreadable(error),
+        };
+        Self { row, kind }
+    }
+
+    pub(crate) fn writing(error: impl Into<io::Error>) -> Self {
+        Self::new(ErrorKind::Unwritable(error.into()))
+    }
+
+    pub(crate) fn json(error: &serde_json::Error) -> Self {
+        let row = u64::try_from(error.line()).ok().filter(|&line| line > 0);
+        Self { row, kind: ErrorKind::BadJson(shorten_message(&error.to_string())) }
+    }
+
+    /// A problem that was read and failed its check; `row_of` tells where a buffer stands, where that is known.
+    pub(crate) fn problem(error: ProblemError, row_of: impl FnOnce(BufferIndex) -> Option<u64>) -> Self {
+        let row = match &error {
+            ProblemError::DuplicateBuffer { second: buffer, .. }
+            | ProblemError::TooLarge { buffer, .. }
+            | ProblemError::BackwardLifetime { buffer, .. }
+            | ProblemError::BadGap { buffer, .. }
+            | ProblemError::MisalignedPin { buffer, .. } => row_of(*buffer),
+            ProblemError::UnknownIndex { .. } | ProblemError::BadPools(_) | ProblemError::Contradiction { .. } => None,
+        };
+        Self { row, kind: ErrorKind::BadProblem(error) }
+    }
+
+    /// What the caller can do about it, in one sentence.
+    pub fn hint(&self) -> &'static str {
+        self.kind.hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_id_is_cut_in_the_message_of_a_bad_problem() {
+        let id = "x".repeat(100_000).into();
+        let second = BufferIndex::new(1);
+        let error = Error::new(ErrorKind::BadProblem(ProblemError::DuplicateBuffer { id, second }));
+        assert!(error.to_string().chars().count() <= 201);
+    }
+
+    #[test]
+    fn errors_are_small_enough_to_return() {
+        assert!(size_of::<Error>() <= 128, "{}", size_of::<Error>());
+    }
+}

@@ -1,0 +1,65 @@
+//! Remedies: what the caller can do about each kind of error, in words to print behind `hint:`.
+
+use lowtide_core::ProblemError;
+
+use crate::ErrorKind;
+
+impl ErrorKind {
+    /// What the caller can do about it, in one sentence.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "check that the file can be read",
+            Self::Unwritable(_) => "check that the output can be written and that there is room for it",
+            Self::TruncatedGzip => "copy or record the file again; the end of it is missing",
+            Self::CorruptGzip(_) => "copy or record the file again; `gzip -t` tells whether a copy is whole",
+            Self::LineTooLong { .. } => "check that this is a CSV file with one row per line",
+            Self::FileTooLong { .. } | Self::TooManyRows { .. } => "split the file, for example by steps",
+            Self::NotUtf8 => "save the file as UTF-8",
+            Self::UnclosedQuote | Self::StrayQuote => {
+                "put a field that holds a quote in quotes and write each quote in it twice"
+            }
+            Self::Empty => "a file without rows still needs its header, such as `id,lower,upper,size`",
+            Self::UnknownHeader { .. } => "rename the columns, or convert the file to one of these headers",
+            Self::MissingColumn { .. } => "add the column, or check the spelling of its name",
+            Self::DuplicateColumn { .. } => "remove or rename one of the two columns",
+            Self::RaggedRow { .. } => "give the row one field per column; an empty field still needs its comma",
+            Self::MissingValue { .. } => "fill in the value",
+            Self::NotANumber { .. } => "write a plain whole number, without a unit, point or separator",
+            Self::OutOfRange { .. } => "check the number; sizes and offsets are bytes",
+            Self::ZeroAlignment => "use 1 for no alignment, or leave the field empty",
+            Self::BadGap { .. } => "write gaps as `lower-upper` or `lower-upper@first:end`, with spaces between them",
+            Self::UnknownClass { .. } => "use `persistent` or `transient`, or leave the field empty",
+            Self::UnknownEvent { .. } => "use alloc, free, done, step, record, event, wait or oom",
+            Self::NotAllocated { .. } => "the trace must begin before the first allocation that it mentions",
+            Self::FreedTwice { .. } => "remove one of the two rows, or add the `alloc` row between them",
+            Self::AllocatedTwice { .. } => "add the missing `free` row, or give the new block another id",
+            Self::DoneBeforeFree { .. } => "write the block's `free` row before its `done` row",
+            Self::UnexpectedBytes { .. } => "leave the bytes of this row empty",
+            Self::StepOutOfOrder { .. } => "number the steps from 1 upwards",
+            Self::BadJson(_) => "compare the file with the documented form",
+            Self::WrongKind { .. } => "give a file of the right kind, or set its `kind` field",
+            Self::UnknownVersion { .. } => "set `version` to 1, or use a newer program",
+            Self::UnknownBuffer { .. } => "check the spelling of the id",
+            Self::UnknownPool { .. } => "add the pool to `pools`, or check the spelling of its name",
+            Self::MissingBuffers { .. } | Self::PlanMismatch { .. } => "check that the plan was made for this problem",
+            Self::PlacedTwice { .. } => "remove one of the two entries",
+            Self::PlanTooLarge => "check the offsets; they are bytes from the start of a pool",
+            Self::NotExpressible { .. } => "write the problem as JSON",
+            Self::ReservedField { .. } => "give the extra field another name",
+            Self::BadProblem(error) => problem_hint(error),
+        }
+    }
+}
+
+fn problem_hint(error: &ProblemError) -> &'static str {
+    match error {
+        ProblemError::DuplicateBuffer { .. } => "give every buffer an id of its own",
+        ProblemError::TooLarge { .. } => "check the sizes, offsets and alignments; they are bytes",
+        ProblemError::BackwardLifetime { .. } => "swap the two times, or check which column is which",
+        ProblemError::BadGap { .. } => "gaps lie in order inside the lifetime, and windows inside the buffer",
+        ProblemError::MisalignedPin { .. } => "move the offset to a multiple of the alignment, or drop one of them",
+        ProblemError::UnknownIndex { .. } => "check what the relation names",
+        ProblemError::BadPools(_) => "give pools names of their own, and let spills end somewhere",
+        ProblemError::Contradiction { .. } => "drop or change the relation",
+    }
+}

@@ -1,0 +1,57 @@
+//! The front door: whatever a verb is given, [`Input::read`] tells what it is and reads it.
+
+use std::io::Read;
+
+use lowtide_core::{Problem, Trace};
+
+use crate::header::{Dialect, Header};
+use crate::json::{self, Kind};
+use crate::open::{Opened, open};
+use crate::{Error, Lifetimes, PlanFile, lifetimes, plan_file, problem_json, trace_read};
+
+/// What a file held.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Input {
+    /// Lifetimes CSV.
+    Lifetimes(Lifetimes),
+    /// Trace CSV.
+    Trace(Trace),
+    /// Problem JSON.
+    Problem(Problem),
+    /// Plan JSON.
+    Plan(PlanFile),
+}
+
+impl Input {
+    /// Reads any input: plain or gzip, told apart by the header of a table or the `kind` of JSON.
+    ///
+    /// Never panics and never reads on past its [`limits`](crate::limits), whatever the bytes. A problem that
+    /// is returned has passed its own check. A CSV with lifetimes and offsets is lifetimes with pins; use
+    /// [`PlanFile::read`] to read it as a plan.
+    pub fn read(reader: impl Read) -> Result<Self, Error> {
+        match open(reader)? {
+            Opened::Table(mut records) => {
+                let header = Header::read(&mut records)?;
+                match header.dialect()? {
+                    Dialect::Lifetimes => lifetimes::read(records, &header).map(Self::Lifetimes),
+                    Dialect::Trace => trace_read::read(records, &header).map(Self::Trace),
+                }
+            }
+            Opened::Json(text) => match json::kind(&text, "`problem` or `plan`")? {
+                Kind::Problem => problem_json::read(&text).map(Self::Problem),
+                Kind::Plan => plan_file::read_json(&text).map(Self::Plan),
+            },
+        }
+    }
+
+    /// What it is, in words for a message.
+    pub fn what(&self) -> &'static str {
+        match self {
+            Self::Lifetimes(_) => "lifetimes",
+            Self::Trace(_) => "a trace",
+            Self::Problem(_) => "a problem",
+            Self::Plan(_) => "a plan",
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Plans as files: an offset per buffer, from plan JSON or from any CSV with an id and an `offset` column, and
+//! how they are matched to the problem that they answer.
+//!
+//! ```json
+//! {
+//!   "kind": "plan",
+//!   "version": 1,
+//!   "peak": 128,
+//!   "lower_bound": 128,
+//!   "proved": true,
+//!   "pools": [{"name": "main", "capacity": 1024, "height": 128}],
+//!   "buffers": [
+//!     {"id": "a", "offset": 0, "size": 64, "lower": 0, "upper": 9},
+//!     {"id": "b", "pool": "main", "offset": 64, "size": 64, "lower": 2, "upper": 9}
+//!   ]
+//! }
+//! ```
+//!
+//! Only `kind`, `version`, `buffers` and an entry's `id` and `offset` must be there; other fields of the plan are
+//! kept as they are, other fields of an entry are left to the problem.
+
+use std::io::Read;
+
+use lowtide_core::{Bytes, Placement, Plan, PoolIndex, Problem};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::cell::Cell;
+use crate::header::{self, Header};
+use crate::json::{self, Id, Kind, Object};
+use crate::open::{Opened, open};
+use crate::problem_json::Names;
+use crate::records::Records;
+use crate::shorten::shorten;
+use crate::{Error, ErrorKind};
+
+/// A plan as its file states it, before it is matched to a problem.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PlanFile {
+    /// Where each buffer goes, in the order of the file.
+    pub entries: Vec<PlanEntry>,
+    /// The peak that the file states; a CSV states none.
+    pub peak: Option<Bytes>,
+    /// The lower bound that the file states.
+    pub lower_bound: Option<Bytes>,
+    /// Whether the file states that its plan is proved optimal.
+    pub proved: Option<bool>,
+    /// The pools that the file states.
+    pub pools: Vec<PlanPool>,
+    /// Fields without a meaning here, such as the solver's name.
+    pub extra: Map<String, Value>,
+}
+
+/// Where one buffer goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanEntry {
+    /// The buffer's name.
+    pub id: Box<str>,
+    /// The pool's name; the buffer's own pool when absent.
+    pub pool: Option<Box<str>>,
+    /// Its first byte, from the start of the pool.
+    pub offset: Bytes,
+    /// The physical line in a CSV; in JSON the place in `buffers`, counted from one.
+    pub row: u64,
+}
+
+/// What a plan states about a pool.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct PlanPool {
+    /// Its name.
+    pub name: Box<str>,
+    /// The bytes it has; unlimited when absent.
+    pub capacity: Option<Bytes>,
+    /// The bytes that the plan needs of it.
+    pub height: Bytes,
+}
+
+impl PlanFile {
+    /// Reads a plan from JSON of kind `plan` or from CSV, either of them plain or gzip.
+    pub fn read(reader: impl Read) -> Result<Self, Error> {
+        match open(reader)? {
+            Opened::Table(records) => read_table(records),
+            Opened::Json(text) => match json::kind(&text, "`plan`")? {
+                Kind::Plan => read_json(&text),
+                Kind::Problem => {
+                    Err(Error::new(ErrorKind::WrongKind { found: "`problem`".to_owned(), expected: "`plan`" }))
+                }
+            },
+        }
+    }
+
+    /// The plan for `problem` that the entries describe: each buffer of it exactly once, and no other.
+    ///
+    /// Heights are those of the entries, whatever the file states; the bound and whether it is proved are what
+    /// the file states, or zero and no. Whether the plan is valid is not looked at.
+    pub fn place(&self, problem: &Problem) -> Result<Plan, Error> {
+        let names = Names::of(problem);
+        let mut placements: Vec<Option<Placement>> = vec![None; problem.buffers.len()];
+        let mut heights = vec![Bytes::ZERO; problem.pools.len()];
+        for entry in &self.entries {
+            let error = |kind| Error::at(entry.row, kind);
+            let unknown = || error(ErrorKind::UnknownBuffer { what: "the plan".to_owned(), id: shorten(&entry.id) });
+            let index = names.get(&entry.id).ok_or_else(unknown)?;
+            let buffer = problem.buffer(index);
+            let pool = entry.pool(problem, buffer.pool)?;
+            let end = entry.offset.checked_add(buffer.size).ok_or_else(|| error(ErrorKind::PlanTooLarge))?;
+            heights[pool.get()] = heights[pool.get()].max(end);
+            if placements[index.get()].replace(Placement { pool, offset: entry.offset }).is_some() {
+                return Err(error(ErrorKind::PlacedTwice { id: shorten(&entry.id) }));
+            }
+        }
+        let peak = heights.iter().try_fold(Bytes::ZERO, |sum, &height| sum.checked_add(height));
+        if peak.is_none_or(|peak| i64::try_from(peak.get()).is_err()) {
+            return Err(Error::new(ErrorKind::PlanTooLarge));
+        }
+        Ok(Plan {
+            placements: all_placed(problem, placements)?,
+            heights,
+            lower_bound: self.lower_bound.unwrap_or_default(),
+            proved: self.proved.unwrap_or_default(),
+        })
+    }
+}
+
+impl PlanEntry {
+    fn pool(&self, problem: &Problem, own: PoolIndex) -> Result<PoolIndex, Error> {
+        let Some(name) = &self.pool else { return Ok(own) };
+        let place = problem.pools.iter().position(|pool| pool.name == *name);
+        place.map(PoolIndex::new).ok_or_else(|| {
+            let what = format!("the plan's entry for `{}`", shorten(&self.id));
+            Error::at(self.row, ErrorKind::UnknownPool { what, pool: shorten(name) })
+        })
+    }
+}
+
+fn all_placed(problem: &Problem, placements: Vec<Option<Placement>>) -> Result<Vec<Placement>, Error> {
+    let mut missing = problem.buffers.iter().zip(&placements).filter(|(_, placement)| placement.is_none());
+    match missing.next() {
+        Some((buffer, _)) => {
+            let kind = ErrorKind::MissingBuffers { count: 1 + missing.count(), first: shorten(&buffer.id) };
+            Err(Error::new(kind))
+        }
+        None => Ok(placements.into_iter().flatten().collect()),
+    }
+}
+
+fn read_table(mut records: Records<'_>) -> Result<PlanFile, Error> {
+    let header = Header::read(&mut records)?;
+    let id = header.require(header::ID)?;
+    let offset = header.require(header::OFFSET)?;
+    let pool = header.find(&["pool"])?;
+    header.require_unique()?;
+    let mut entries = Vec::new();
+    while records.advance_row(header.names().len())? {
+        let (fields, row) = (records.fields(), records.row());
+        let cell = |column, place| Cell { column, text: fields.get(place), row };
+        entries.push(PlanEntry {
+            id: cell("id", id).required()?.into(),
+            pool: pool.map(|place| fields.get(place)).filter(|name| !name.is_empty()).map(Into::into),
+            offset: Bytes::new(cell("offset", offset).number()?),
+            row,
+        });
+    }
+    Ok(PlanFile { entries, ..PlanFile::default() })
+}
+
+#[derive(Deserialize)]
+struct PlanDocument {
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(rename = "version")]
+    _version: u64,
+    peak: Option<Bytes>,
+    lower_bound: Option<Bytes>,
+    proved: Option<bool>,
+    #[serde(default)]
+    pools: Vec<Object<PlanPool>>,
+    buffers: Vec<Object<EntryDocument>>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct EntryDocument {
+    id: Id,
+    pool: Option<Box<str>>,
+    /// Any value at first, so that a bad one is reported with the place of its entry.
+    #[serde(default)]
+    offset: Value,
+}
+
+/// Reads a JSON text whose kind and version are known.
+pub(crate) fn read_json(text: &[u8]) -> Result<PlanFile, Error> {
+    let document: PlanDocument = json::read(text)?;
+    let entry = |(row, Object(EntryDocument { id: Id(id), pool, offset }))| {
+        let offset = match offset {
+            Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        let offset = Cell { column: "offset", text: &offset, row }.number().map(Bytes::new)?;
+        Ok(PlanEntry { id, pool, offset, row })
+    };
+    Ok(PlanFile {
+        entries: (1..).zip(document.buffers).map(entry).collect::<Result<_, Error>>()?,
+        peak: document.peak,
+        lower_bound: document.lower_bound,
+        proved: document.proved,
+        pools: document.pools.into_iter().map(|Object(pool)| pool).collect(),
+        extra: document.extra,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_core::{Buffer, Lifetime, Pool};
+
+    use super::*;
+
+    fn problem() -> Problem {
+        let mut problem =
+            Problem::new(["a", "b"].map(|id| Buffer::new(id, Lifetime { lower: 0, upper: 4 }, Bytes::new(8))).into());
+        problem.pools.push(Pool::unlimited("slow"));
+        problem
+    }
+
+    fn place(text: &str) -> Result<Plan, Error> {
+        PlanFile::read(text.as_bytes())?.place(&problem())
+    }
+
+    #[test]
+    fn a_table_with_ids_and_offsets_is_a_plan() {
+        let plan = place("note,OFFSET,buffer,pool\nx,8,b,slow\ny,0,a,\n").unwrap();
+        assert_eq!(plan.heights, [Bytes::new(8), Bytes::new(16)]);
+        assert_eq!(plan.placements[1], Placement { pool: PoolIndex::new(1), offset: Bytes::new(8) });
+        assert_eq!((plan.lower_bound, plan.proved), (Bytes::ZERO, false));
+    }
+
+    #[test]
+    fn json_states_more_than_offsets_and_keeps_what_it_has_no_name_for() {
+        let text = r#"{"kind":"plan","version":1,"peak":99,"lower_bound":8,"proved":true,"solver":"best",
+            "buffers":[{"id":"a","offset":0,"size":8},{"id":"b","offset":8,"pool":"main"}]}"#;
+        let file = PlanFile::read(text.as_bytes()).unwrap();
+        assert_eq!(file.peak, Some(Bytes::new(99)));
+        assert_eq!(file.extra["solver"], "best");
+        let plan = file.place(&problem()).unwrap();
+        assert_eq!(plan.peak(), Bytes::new(16), "heights are those of the entries");
+        assert_eq!((plan.lower_bound, plan.proved), (Bytes::new(8), true));
+    }
+
+    #[test]
+    fn every_buffer_is_placed_exactly_once() {
+        for (rows, row, message) in [
+            ("a,0\n", None, "the plan has no offset for 1 of the buffers; the first is `b`"),
+            ("a,0\nb,8\nc,9\n", Some(4), "the plan names buffer `c`, which does not exist"),
+            ("a,0\na,0\nb,0\n", Some(3), "the plan places buffer `a` twice"),
+            ("a,0\nb,18446744073709551615\n", Some(3), "the plan's offsets and sizes add up to more than 2^63-1 bytes"),
+            ("a,0\nb,9223372036854775807\n", None, "the plan's offsets and sizes add up to more than 2^63-1 bytes"),
+            ("a,0\nb,\n", Some(3), "`offset` has no value"),
+        ] {
+            let error = place(&format!("id,offset\n{rows}")).unwrap_err();
+            assert_eq!((error.row, error.to_string().as_str()), (row, message));
+        }
+        let error = place("id,offset,pool\na,0,none\n").unwrap_err();
+        assert_eq!(error.to_string(), "the plan's entry for `a` names pool `none`, which does not exist");
+    }
+
+    #[test]
+    fn a_bad_offset_in_json_is_reported_with_the_place_of_its_entry() {
+        for (offset, message) in [
+            ("null", "`offset` has no value"),
+            ("-1", "`offset` is -1, which is not between 0 and 2^64-1"),
+            ("1.5", "`offset` is `1.5`, which is not a whole number"),
+            ("[]", "`offset` is `[]`, which is not a whole number"),
+            (r#""8""#, r#"`offset` is `"8"`, which is not a whole number"#),
+        ] {
+            let entries = format!(r#"[{{"id":"a","offset":0}},{{"id":"b","offset":{offset}}}]"#);
+            let error = place(&format!(r#"{{"kind":"plan","version":1,"buffers":{entries}}}"#)).unwrap_err();
+            assert_eq!((error.row, error.to_string().as_str()), (Some(2), message));
+        }
+        let error = place(r#"{"kind":"plan","version":1,"buffers":[{"id":"a"}]}"#).unwrap_err();
+        assert!(matches!(error, Error { row: Some(1), kind: ErrorKind::MissingValue { column: "offset" } }));
+    }
+}

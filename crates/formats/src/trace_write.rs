@@ -1,0 +1,154 @@
+//! [`Trace`] to trace CSV: the columns that some event fills, then those without a meaning of their own.
+
+use std::io::{BufWriter, Write};
+
+use lowtide_core::{Action, Event, StreamId, TextIndex, Trace};
+
+use crate::Error;
+
+/// Writes `trace` as trace CSV; reading it gives the same trace again.
+///
+/// Optional columns are written where some event has them. The bytes of a block stand in its `alloc` row only.
+pub fn write_trace(trace: &Trace, out: impl Write) -> Result<(), Error> {
+    write(trace, out).map_err(Error::writing)
+}
+
+type OptionalColumn = (&'static str, fn(&Trace, &Event) -> Option<String>);
+
+const OPTIONAL: [OptionalColumn; 5] = [
+    ("time_ns", |_, event| event.time_ns.map(|time| time.to_string())),
+    ("device", |_, event| event.device.map(|device| device.to_string())),
+    ("thread", |_, event| event.thread.map(|thread| thread.to_string())),
+    ("category", |trace, event| owned_text(trace, event.category)),
+    ("site", |trace, event| owned_text(trace, event.site)),
+];
+
+fn owned_text(trace: &Trace, text: Option<TextIndex>) -> Option<String> {
+    text.map(|text| trace.text(text).to_owned())
+}
+
+fn write(trace: &Trace, out: impl Write) -> std::io::Result<()> {
+    let filled = |event: &Event| {
+        let Event { time_ns, device, thread, category, site, .. } = event;
+        [time_ns.is_some(), device.is_some(), thread.is_some(), category.is_some(), site.is_some()]
+    };
+    let mut is_filled = [false; 5];
+    for event in &trace.events {
+        for (so_far, here) in is_filled.iter_mut().zip(filled(event)) {
+            *so_far |= here;
+        }
+    }
+    let optional: Vec<OptionalColumn> =
+        OPTIONAL.into_iter().zip(is_filled).filter_map(|(column, is_filled)| is_filled.then_some(column)).collect();
+
+    let mut table = csv::Writer::from_writer(BufWriter::new(out));
+    let header = ["event", "id", "bytes", "stream"].into_iter();
+    let header =
+        header.chain(optional.iter().map(|&(name, _)| name)).chain(trace.extra.iter().map(|extra| &*extra.name));
+    table.write_record(header)?;
+    for (row, event) in trace.events.iter().enumerate() {
+        let Columns { event: kind, id, bytes } = columns(trace, event.action);
+        table.write_field(kind)?;
+        table.write_field(id)?;
+        table.write_field(bytes.map_or_else(String::new, |bytes| bytes.to_string()))?;
+        table.write_field(stream(event))?;
+        for (_, value) in &optional {
+            table.write_field(value(trace, event).unwrap_or_default())?;
+        }
+        for extra in &trace.extra {
+            table.write_field(trace.text(extra.values[row]))?;
+        }
+        table.write_record(None::<&[u8]>)?;
+    }
+    table.flush()
+}
+
+struct Columns {
+    event: &'static str,
+    id: String,
+    bytes: Option<u64>,
+}
+
+fn columns(trace: &Trace, action: Action) -> Columns {
+    let name = |block| trace.text(trace.block(block).name).to_owned();
+    let (event, id, bytes) = match action {
+        Action::Alloc { block } => ("alloc", name(block), Some(trace.block(block).bytes.get())),
+        Action::Free { block } => ("free", name(block), None),
+        Action::Done { block } => ("done", name(block), None),
+        Action::Record { block } => ("record", name(block), None),
+        Action::Step { step } => ("step", step.to_string(), None),
+        Action::Signal { mark } => ("event", trace.text(mark).to_owned(), None),
+        Action::Wait { mark } => ("wait", trace.text(mark).to_owned(), None),
+        Action::OutOfMemory { bytes } => ("oom", String::new(), Some(bytes.get())),
+    };
+    Columns { event, id, bytes }
+}
+
+/// Empty for the first stream where the row is about a block or step rather than about a stream.
+fn stream(event: &Event) -> String {
+    let about_a_stream = !matches!(event.action, Action::Free { .. } | Action::Done { .. } | Action::Step { .. });
+    if about_a_stream || event.stream != StreamId::default() { event.stream.0.to_string() } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Input;
+
+    fn read(text: &str) -> Result<Trace, Error> {
+        match Input::read(text.as_bytes())? {
+            Input::Trace(trace) => Ok(trace),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn written(trace: &Trace) -> String {
+        let mut out = Vec::new();
+        write_trace(trace, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_row_is_read_and_written_again() {
+        let text = "event,id,bytes,stream,time_ns,device,site,op\n\
+                    alloc,a,8,0,1,0,\"f.py:1, x\",conv\n\
+                    record,a,,3,2,,,\n\
+                    event,mark,,3,,,,\n\
+                    wait,mark,,0,,,,\n\
+                    oom,,99,0,,,,\n\
+                    free,a,,,5,,,relu\n\
+                    alloc,a,16,1,6,,,\n\
+                    done,a,,,7,,,\n\
+                    step,1,,,,,,\n";
+        let trace = read(text).unwrap();
+        assert_eq!(trace.blocks.len(), 2, "a name that is used again is a new block");
+        assert!(trace.has_done_rows());
+        assert_eq!(written(&trace), text);
+    }
+
+    #[test]
+    fn columns_may_be_few_and_in_any_order() {
+        let trace = read("bytes,Event,id\n8,alloc,x\n8,free,x\n0,step,1\n").unwrap();
+        assert_eq!(written(&trace), "event,id,bytes,stream\nalloc,x,8,0\nfree,x,,\nstep,1,,\n");
+    }
+
+    #[test]
+    fn rows_that_make_no_sense_are_refused_where_they_stand() {
+        for (rows, message) in [
+            ("done,a,,", "`done` of `a`, which is not allocated"),
+            ("record,a,,1", "`record` of `a`, which is not allocated"),
+            ("alloc,a,1,\ndone,a,,", "`done` of `a`, which was not freed"),
+            ("alloc,a,1,\nfree,a,2,", "`free` has 2 bytes, which is not what its block has"),
+            ("step,1,,\nstep,1,,", "step 1 does not come after step 1"),
+            ("step,0,,", "step 0 does not come after step 0"),
+            ("alloc,a,,", "`bytes` has no value"),
+            ("alloc,,1,", "`id` has no value"),
+            ("alloc,a,-1,", "`bytes` is -1, which is not between 0 and 2^64-1"),
+            ("alloc,a,1,x", "`stream` is `x`, which is not a whole number"),
+        ] {
+            let error = read(&format!("event,id,bytes,stream\n{rows}\n")).unwrap_err();
+            assert_eq!(error.to_string(), message);
+            assert_eq!(error.row, Some(1 + rows.lines().count() as u64), "{rows}");
+        }
+    }
+}
