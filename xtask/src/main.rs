@@ -1,1 +1,73 @@
-fn main() {}
+//! The developer commands: `cargo xtask check` says whether the sources are in order, `cargo xtask test` does that and
+//! then runs everything that can be run here. Each is a list of steps; [`step`] runs and counts them, and adding to
+//! [`steps`] is all it takes to add one.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to the developer is what this program does")]
+
+mod layers;
+mod process;
+mod repository;
+mod sources;
+mod step;
+mod steps;
+mod tokens;
+
+use std::process::ExitCode;
+
+use repository::Repository;
+use step::Step;
+
+struct Command {
+    name: &'static str,
+    purpose: &'static str,
+    steps: fn() -> Vec<Step>,
+}
+
+const COMMANDS: [Command; 2] = [
+    Command { name: "check", purpose: "Look at the sources: format, clippy, layers, docs", steps: steps::check },
+    Command { name: "test", purpose: "Check, then run every test that can be run here", steps: steps::test },
+];
+
+/// Exit 0: all is well. Exit 1: a step failed. Exit 2: bad usage, or the repository cannot be found.
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] | ["help" | "-h" | "--help"] => {
+            print_commands();
+            ExitCode::SUCCESS
+        }
+        [name] => match COMMANDS.iter().find(|command| command.name == name) {
+            Some(command) => carry_out(command),
+            None => refuse(&format!("there is no command `{name}`")),
+        },
+        [_, unexpected, ..] => refuse(&format!("unexpected argument `{unexpected}`")),
+    }
+}
+
+fn carry_out(command: &Command) -> ExitCode {
+    let outcome = Repository::find()
+        .and_then(|repository| Ok(step::run_all(&(command.steps)(), &repository, &mut std::io::stdout())?));
+    match outcome {
+        Ok(summary) if summary.is_good() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("error: {message}\nhint: `cargo xtask --help` lists the commands");
+    ExitCode::from(2)
+}
+
+fn print_commands() {
+    println!("The developer commands of Lowtide\n\nUsage: cargo xtask COMMAND\n");
+    for command in &COMMANDS {
+        println!("  {:<7}{}", command.name, command.purpose);
+        for step in (command.steps)() {
+            println!("           {:<9}{}", step.name, step.purpose);
+        }
+    }
+}

@@ -1,1 +1,38 @@
+//! Memory planning: lifetimes in, validated offsets with a bound out.
+//!
+//! [`solve`] is the way in. A problem becomes rigid bodies (`rigid`) over sections of time (`strip`), pool by pool
+//! and zone by zone (`pools`). On each strip a portfolio works in turns (`schedule`): a first plan at once
+//! (`online`), passes in several orders (`greedy`), repair under a lower ceiling (`repair`), and complete search
+//! (`exact` over `skyline`), which is also what proves. Every plan passes [`validate`], which shares nothing with
+//! the solvers. Recorded runs become problems in [`whole_run`] and [`one_step`].
+//!
+//! The crate also runs inside other people's processes: it starts threads only while it solves, only as many as it
+//! is given, and keeps none.
 
+mod blame;
+mod effort;
+mod exact;
+mod greedy;
+mod lifetimes;
+mod online;
+mod options;
+mod outcome;
+mod overlaps;
+mod pools;
+mod random;
+mod repair;
+mod rigid;
+mod room;
+mod schedule;
+mod share;
+mod skyline;
+mod solve;
+mod spill;
+mod strip;
+mod validate;
+
+pub use lifetimes::{StepError, one_step, whole_run};
+pub use options::{Options, Techniques};
+pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};
+pub use solve::{Progress, SolveError, lower_bound, solve};
+pub use validate::{Verdict, validate};

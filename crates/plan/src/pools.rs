@@ -1,0 +1,227 @@
+//! A whole problem: its pools one after the other, in each the persistent zone below the transient one, and what
+//! does not fit handed on to the pool it spills to.
+
+use std::time::{Duration, Instant};
+
+use lowtide_core::{Bytes, Class, Placement, Plan, PoolIndex, Problem, ProblemError};
+
+use crate::outcome::{Solver, Stopped};
+use crate::overlaps::Overlaps;
+use crate::rigid::{self, Rigid, Ties};
+use crate::schedule::{self, Budget, Solved};
+use crate::spill;
+use crate::strip::Strip;
+
+/// Where everything goes under one choice of ties.
+pub(crate) struct Attempt {
+    pub plan: Plan,
+    /// What no plan under these ties can go below, pool by pool.
+    pub bounds: Vec<Bytes>,
+    pub solver: Solver,
+    pub stopped: Stopped,
+    pub spilled: bool,
+}
+
+impl Attempt {
+    /// Whether every pool is within its capacity.
+    pub fn fits(&self, problem: &Problem) -> bool {
+        let within =
+            |(pool, height): (&lowtide_core::Pool, &Bytes)| pool.capacity.is_none_or(|capacity| *height <= capacity);
+        problem.pools.iter().zip(&self.plan.heights).all(within)
+    }
+}
+
+/// Plans every pool.
+pub(crate) fn attempt(
+    problem: &Problem,
+    ties: &Ties,
+    budget: &mut Budget,
+    watch: &dyn Fn(u64, u64),
+) -> Result<Attempt, ProblemError> {
+    let bodies = rigid::bodies(problem, ties)?;
+    let mut pool_of: Vec<PoolIndex> = bodies.iter().map(|rigid| problem.buffer(rigid.members[0].0).pool).collect();
+    let mut offsets = vec![0; bodies.len()];
+    let mut attempt = Attempt {
+        plan: Plan { placements: Vec::new(), heights: Vec::new(), lower_bound: Bytes::ZERO, proved: false },
+        bounds: vec![Bytes::ZERO; problem.pools.len()],
+        solver: Solver::Online,
+        stopped: Stopped::Proved,
+        spilled: false,
+    };
+    let mut tallest = 0;
+    let end = budget.deadline;
+    for (turn, pool) in spill_order(problem).into_iter().enumerate() {
+        budget.deadline = share_of_time(end, problem.pools.len() - turn);
+        let mut zone = Zones { problem, bodies: &bodies, pool, mine: Vec::new() };
+        zone.mine = (0..bodies.len()).filter(|&body| pool_of[body] == pool).collect();
+        let planned = zone.plan(budget, watch);
+        for (&body, placed) in zone.mine.iter().zip(&planned.placed) {
+            match (*placed, problem.pools[pool.get()].spill) {
+                (Some(offset), _) => offsets[body] = offset,
+                (None, Some(target)) => {
+                    pool_of[body] = target;
+                    attempt.spilled = true;
+                }
+                (None, None) => {}
+            }
+        }
+        attempt.bounds[pool.get()] = Bytes::new(planned.bound);
+        attempt.stopped = worse(attempt.stopped, planned.stopped);
+        if planned.height >= tallest {
+            (tallest, attempt.solver) = (planned.height, planned.solver);
+        }
+    }
+    budget.deadline = end;
+    attempt.plan = assemble(problem, &bodies, &pool_of, &offsets);
+    attempt.plan.lower_bound = attempt.bounds.iter().copied().sum();
+    attempt.plan.proved = !attempt.spilled && attempt.plan.peak() == attempt.plan.lower_bound;
+    Ok(attempt)
+}
+
+/// Offsets of buffers from those of bodies.
+fn assemble(problem: &Problem, bodies: &[Rigid], pool_of: &[PoolIndex], offsets: &[u64]) -> Plan {
+    let nowhere = Placement { pool: PoolIndex::default(), offset: Bytes::ZERO };
+    let mut placements = vec![nowhere; problem.buffers.len()];
+    let mut heights = vec![Bytes::ZERO; problem.pools.len()];
+    for ((rigid, &pool), &offset) in bodies.iter().zip(pool_of).zip(offsets) {
+        for &(buffer, rise) in &rigid.members {
+            let offset = Bytes::new(offset + rise);
+            placements[buffer.get()] = Placement { pool, offset };
+            let height = &mut heights[pool.get()];
+            *height = (offset + problem.buffer(buffer).size).max(*height);
+        }
+    }
+    Plan { placements, heights, lower_bound: Bytes::ZERO, proved: false }
+}
+
+/// Pools such that each comes before the one it spills to.
+fn spill_order(problem: &Problem) -> Vec<PoolIndex> {
+    let mut depth = vec![0_usize; problem.pools.len()];
+    for start in 0..problem.pools.len() {
+        let (mut hops, mut at) = (0, problem.pools[start].spill);
+        while let Some(pool) = at {
+            hops += 1;
+            depth[pool.get()] = depth[pool.get()].max(hops);
+            at = problem.pools[pool.get()].spill;
+        }
+    }
+    let mut order: Vec<PoolIndex> = (0..problem.pools.len()).map(PoolIndex::new).collect();
+    order.sort_by_key(|pool| depth[pool.get()]);
+    order
+}
+
+/// A deadline that leaves the same time for each of `turns`, this one included.
+fn share_of_time(end: Option<Instant>, turns: usize) -> Option<Instant> {
+    let now = Instant::now();
+    end.map(|end| now + end.saturating_duration_since(now) / turns.max(1) as u32)
+}
+
+fn worse(a: Stopped, b: Stopped) -> Stopped {
+    if a == Stopped::Proved { b } else { a }
+}
+
+/// The two zones of one pool.
+struct Zones<'a> {
+    problem: &'a Problem,
+    bodies: &'a [Rigid],
+    pool: PoolIndex,
+    /// Bodies that belong to this pool.
+    mine: Vec<usize>,
+}
+
+/// What became of a pool.
+struct Planned {
+    /// An offset for each body of the pool, or none where it must spill.
+    placed: Vec<Option<u64>>,
+    height: u64,
+    bound: u64,
+    solver: Solver,
+    stopped: Stopped,
+}
+
+impl Zones<'_> {
+    fn is_persistent(&self, body: usize) -> bool {
+        self.problem.buffer(self.bodies[body].members[0].0).class == Class::Persistent
+    }
+
+    fn is_pinned(&self, body: usize) -> bool {
+        self.bodies[body].body.pin.is_some()
+    }
+
+    fn plan(&self, budget: &mut Budget, watch: &dyn Fn(u64, u64)) -> Planned {
+        let persistent: Vec<usize> = (0..self.mine.len())
+            .filter(|&at| self.is_persistent(self.mine[at]) && !self.is_pinned(self.mine[at]))
+            .collect();
+        let mut planned = Planned {
+            placed: vec![None; self.mine.len()],
+            height: 0,
+            bound: 0,
+            solver: Solver::Online,
+            stopped: Stopped::Proved,
+        };
+        if persistent.is_empty() {
+            let all: Vec<usize> = (0..self.mine.len()).collect();
+            self.zone(&all, 0, budget, watch, &mut planned);
+            return planned;
+        }
+        let pinned = (0..self.mine.len()).filter(|&at| self.is_pinned(self.mine[at]));
+        let low: Vec<usize> = persistent.iter().copied().chain(pinned).collect();
+        self.zone(&low, 0, budget, watch, &mut planned);
+        let end_of = |&at: &usize| planned.placed[at].map(|offset| offset + self.bodies[self.mine[at]].body.size);
+        let floor = persistent.iter().filter_map(end_of).max().unwrap_or(0);
+        let low_bound = planned.bound;
+        let is_low = |at: &usize| persistent.binary_search(at).is_ok();
+        let high: Vec<usize> = (0..self.mine.len()).filter(|at| !is_low(at)).collect();
+        if !high.is_empty() {
+            self.zone(&high, floor, budget, watch, &mut planned);
+            if low_bound < floor {
+                // The upper zone might begin lower, as far as is known.
+                planned.bound = low_bound.max(planned.bound.saturating_sub(floor - low_bound));
+            }
+        }
+        planned
+    }
+
+    /// Plans the bodies of one zone above `floor`, spilling what does not fit where the pool allows it.
+    fn zone(
+        &self,
+        members: &[usize],
+        floor: u64,
+        budget: &mut Budget,
+        watch: &dyn Fn(u64, u64),
+        planned: &mut Planned,
+    ) {
+        let raw = members.iter().map(|&at| self.bodies[self.mine[at]].body.clone()).collect();
+        let strip = Strip::new(raw, floor);
+        let pool = &self.problem.pools[self.pool.get()];
+        let ceiling = pool.capacity.map(Bytes::get);
+        let end = budget.deadline;
+        if pool.spill.is_some() {
+            budget.deadline = share_of_time(end, 4);
+        }
+        let Solved { offsets, height, bound, solver, stopped } =
+            schedule::solve(&strip, strip.lower_bound(), ceiling, budget, watch);
+        budget.deadline = end;
+        planned.solver = solver;
+        planned.stopped = worse(planned.stopped, stopped);
+        planned.bound = planned.bound.max(bound);
+        let spills = ceiling.filter(|&ceiling| pool.spill.is_some() && height > ceiling);
+        let placed: Vec<Option<u64>> = match spills {
+            Some(ceiling) => spill::choose(&strip, &Overlaps::new(&strip), ceiling),
+            None => offsets.into_iter().map(Some).collect(),
+        };
+        for (&at, offset) in members.iter().zip(placed) {
+            planned.placed[at] = offset;
+            if let Some(offset) = offset {
+                planned.height = planned.height.max(offset + self.bodies[self.mine[at]].body.size);
+            }
+        }
+        if spills.is_some() {
+            // The bound was for everything; what stayed has only that of its own height.
+            planned.bound = 0;
+        }
+    }
+}
+
+/// At least this long for a question that is asked beside the main one.
+pub(crate) const SIDE_QUESTION: Duration = Duration::from_millis(50);

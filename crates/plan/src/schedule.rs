@@ -1,0 +1,324 @@
+//! Who works on what, for how long: the portfolio over one strip.
+//!
+//! A strip that falls apart in time is solved part by part. Work on a part goes in batches of a few tasks with
+//! a share of work each; a batch is merged in the order of its tasks, whichever thread was faster, so that the
+//! result depends on the seed and on the work done, not on the machine. Shares double from cycle to cycle.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::effort::Effort;
+use crate::exact::{self, Found, Manner, Memory, TASTES};
+use crate::greedy::{self, RECIPES};
+use crate::options::{Options, Techniques};
+use crate::outcome::{Solver, Stopped};
+use crate::overlaps::Overlaps;
+use crate::strip::Strip;
+use crate::{online, repair};
+
+/// Tasks of a batch; more than most machines give threads would only make batches longer.
+const LANES: usize = 4;
+
+/// Bodies up to which complete search is tried.
+const LARGEST_EXACT: usize = 8_192;
+
+/// The share of work of a first task; a unit takes about 0.15 µs.
+const FIRST_SHARE: u64 = 4_000;
+
+/// What limits a whole solve, and what was used of it.
+pub(crate) struct Budget<'a> {
+    pub options: &'a Options<'a>,
+    pub deadline: Option<Instant>,
+    pub work: u64,
+}
+
+impl Budget<'_> {
+    /// Why no more may be done, if so.
+    pub fn spent(&self) -> Option<Stopped> {
+        if self.options.cancel.load(Ordering::Relaxed) {
+            Some(Stopped::Cancelled)
+        } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            Some(Stopped::Time)
+        } else if self.options.work.is_some_and(|limit| self.work >= limit) {
+            Some(Stopped::Work)
+        } else {
+            None
+        }
+    }
+}
+
+/// The best that was found for a strip.
+#[derive(Clone, Debug)]
+pub(crate) struct Solved {
+    pub offsets: Vec<u64>,
+    pub height: u64,
+    /// No plan is lower.
+    pub bound: u64,
+    pub solver: Solver,
+    pub stopped: Stopped,
+}
+
+/// Places the bodies of `strip`: as low as can be, or with a `ceiling` until they end at or below it, or it is
+/// known that they cannot (then the bound exceeds the ceiling).
+pub(crate) fn solve(
+    strip: &Strip,
+    bound: u64,
+    ceiling: Option<u64>,
+    budget: &mut Budget,
+    watch: &dyn Fn(u64, u64),
+) -> Solved {
+    let overlaps = Overlaps::new(strip);
+    let (offsets, solver) = first_plan(strip, &overlaps);
+    let height = strip.height(&offsets);
+    let mut solved = Solved { offsets, height, bound, solver, stopped: Stopped::Proved };
+    let mut parts = parts(strip, budget.options.techniques.decompose, &solved.offsets, solver);
+    loop {
+        solved.bound = parts.iter().map(|part| part.bound).fold(solved.bound, u64::max);
+        let goal = ceiling.unwrap_or(0).max(solved.bound);
+        watch(solved.height, solved.bound);
+        if solved.height <= goal || ceiling.is_some_and(|ceiling| solved.bound > ceiling) {
+            break;
+        }
+        if let Some(stopped) = budget.spent() {
+            solved.stopped = stopped;
+            break;
+        }
+        let Some(part) = parts.iter_mut().max_by_key(|part| part.height) else { break };
+        let goal = Goal { height: goal, anything_lower: ceiling.is_none() };
+        if !part.work_on(goal, budget) {
+            solved.stopped = Stopped::Exhausted;
+            break;
+        }
+        part.copy_to(&mut solved);
+        solved.height = strip.height(&solved.offsets);
+    }
+    solved
+}
+
+fn first_plan(strip: &Strip, overlaps: &Overlaps) -> (Vec<u64>, Solver) {
+    if let Some(offsets) = online::place(strip) {
+        return (offsets, Solver::Online);
+    }
+    let never = AtomicBool::new(false);
+    let mut effort = Effort::new(u64::MAX, None, [&never, &never]);
+    let offsets = greedy::place(strip, overlaps, RECIPES[0], u64::MAX, &mut effort);
+    (offsets.unwrap_or_default(), Solver::Greedy)
+}
+
+/// Bodies that share no section with those of other parts.
+struct Part {
+    strip: Strip,
+    /// For each body, its index in the whole strip.
+    bodies: Vec<u32>,
+    overlaps: Option<Overlaps>,
+    best: Vec<u64>,
+    height: u64,
+    bound: u64,
+    solver: Solver,
+    /// Tasks made so far.
+    next: usize,
+    /// What complete searches remember, one for each place in a batch, so that it does not matter which thread
+    /// runs which task.
+    memories: [Mutex<Memory>; LANES],
+}
+
+fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec<Part> {
+    let split = if decompose { strip.split() } else { vec![(strip.clone(), (0..strip.len() as u32).collect())] };
+    split
+        .into_iter()
+        .map(|(strip, bodies)| {
+            let best: Vec<u64> = bodies.iter().map(|&body| offsets[body as usize]).collect();
+            let height = strip.height(&best);
+            let bound = strip.lower_bound();
+            Part { strip, bodies, overlaps: None, best, height, bound, solver, next: 0, memories: Default::default() }
+        })
+        .collect()
+}
+
+/// The height to reach, and whether anything between it and the best so far is worth finding.
+#[derive(Clone, Copy)]
+struct Goal {
+    height: u64,
+    anything_lower: bool,
+}
+
+impl Goal {
+    /// The ceiling for a turn: the goal itself, or every other time one between it and `best`, at half the
+    /// distance, a quarter, three quarters and an eighth.
+    fn ceiling(&self, turn: usize, best: u64) -> u64 {
+        let distance = best - 1 - self.height;
+        let aims = [0, distance / 2, 0, distance / 4, 0, distance / 4 * 3, 0, distance / 8];
+        self.height + if self.anything_lower { aims[turn % aims.len()] } else { 0 }
+    }
+}
+
+/// Something to try on a part.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Greedy { recipe: usize },
+    Repair { ceiling: u64, seed: u64 },
+    Exact { ceiling: u64, manner: Manner },
+}
+
+/// What came of a task.
+enum Report {
+    Plan(Vec<u64>, Solver),
+    NothingBelow(u64),
+    Nothing,
+}
+
+impl Part {
+    fn copy_to(&self, solved: &mut Solved) {
+        for (&body, &offset) in self.bodies.iter().zip(&self.best) {
+            solved.offsets[body as usize] = offset;
+        }
+        solved.solver = self.solver;
+    }
+
+    /// Runs one batch of tasks; false when there is nothing left to try.
+    fn work_on(&mut self, goal: Goal, budget: &mut Budget) -> bool {
+        let techniques = budget.options.techniques;
+        let mut batch = Vec::new();
+        let mut idle = 0;
+        while batch.len() < LANES && idle < CYCLE {
+            match self.task(self.next, &goal, techniques, budget.options.seed) {
+                Some(task) => batch.push((task, self.share(self.next))),
+                None => idle += 1,
+            }
+            self.next += 1;
+        }
+        if batch.is_empty() {
+            return false;
+        }
+        let overlaps = self.overlaps.take().unwrap_or_else(|| Overlaps::new(&self.strip));
+        let reports = self.run(&overlaps, &batch, goal.height, budget);
+        self.overlaps = Some(overlaps);
+        for report in reports {
+            match report {
+                Report::Plan(offsets, solver) => {
+                    let height = self.strip.height(&offsets);
+                    if height < self.height {
+                        (self.best, self.height, self.solver) = (offsets, height, solver);
+                    }
+                }
+                Report::NothingBelow(height) => {
+                    self.bound = self.bound.max(height.min(self.height));
+                    // Searches behind this one were cut short at no particular point.
+                    self.memories = Default::default();
+                }
+                Report::Nothing => {}
+            }
+        }
+        true
+    }
+
+    /// The task at `index` of the endless list: greedy passes first, then cycles of search and repair. `None` where
+    /// a technique is switched off or does not apply.
+    fn task(&self, index: usize, goal: &Goal, techniques: Techniques, seed: u64) -> Option<Task> {
+        if index < RECIPES.len() {
+            return techniques.greedy.then_some(Task::Greedy { recipe: index });
+        }
+        let (cycle, turn) = ((index - RECIPES.len()) / CYCLE, (index - RECIPES.len()) % CYCLE);
+        let seed = crate::random::mix(seed ^ ((index as u64) << 32));
+        let ceiling = goal.ceiling(turn, self.height);
+        if turn % REPAIR_EVERY == REPAIR_EVERY - 1 {
+            return techniques.repair.then_some(Task::Repair { ceiling, seed });
+        }
+        if !techniques.exact || self.strip.len() > LARGEST_EXACT {
+            return None;
+        }
+        let mut taste = TASTES[turn % TASTES.len()];
+        taste.chance += if cycle == 0 { 0.0 } else { 0.2 };
+        Some(Task::Exact { ceiling, manner: Manner { taste, seed, fresh: turn / 2 % 2 == 1 } })
+    }
+
+    /// The units of work that the task at `index` gets.
+    fn share(&self, index: usize) -> u64 {
+        if index < RECIPES.len() {
+            return u64::MAX;
+        }
+        let dive = self.strip.len() as u64 * (1 + u64::from(self.strip.sections) / 16);
+        let cycle = ((index - RECIPES.len()) / CYCLE).min(40);
+        FIRST_SHARE.max(dive).saturating_mul(1 << cycle)
+    }
+
+    /// Runs tasks on the threads given. A task that ends the search stops those behind it, and what those found
+    /// by then is dropped: the result is the same as if the tasks had run one after the other.
+    fn run(&self, overlaps: &Overlaps, batch: &[(Task, u64)], goal: u64, budget: &mut Budget) -> Vec<Report> {
+        let options = budget.options;
+        let left = options.work.map_or(u64::MAX, |limit| limit.saturating_sub(budget.work));
+        let stop: Vec<AtomicBool> = batch.iter().map(|_| AtomicBool::new(false)).collect();
+        let next = AtomicUsize::new(0);
+        let reports: Vec<Mutex<Option<(Report, u64)>>> = batch.iter().map(|_| Mutex::new(None)).collect();
+        let work = || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&(task, share)) = batch.get(index) else { return };
+                if stop[index].load(Ordering::Relaxed) {
+                    continue;
+                }
+                let mut effort = Effort::new(share.min(left), budget.deadline, [options.cancel, &stop[index]]);
+                let report = self.attempt(task, overlaps, options.techniques, &self.memories[index], &mut effort);
+                let ends = match &report {
+                    Report::Plan(offsets, _) => self.strip.height(offsets) <= goal,
+                    Report::NothingBelow(height) => *height > goal,
+                    Report::Nothing => false,
+                };
+                if ends {
+                    stop[index + 1..].iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+                }
+                if let Ok(mut slot) = reports[index].lock() {
+                    *slot = Some((report, effort.spent()));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..options.threads.get().min(batch.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut kept = Vec::new();
+        for (slot, stopped) in reports.into_iter().zip(&stop) {
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            if let Ok(Some((report, spent))) = slot.into_inner() {
+                budget.work = budget.work.saturating_add(spent);
+                kept.push(report);
+            }
+        }
+        kept
+    }
+
+    fn attempt(
+        &self,
+        task: Task,
+        overlaps: &Overlaps,
+        techniques: Techniques,
+        memory: &Mutex<Memory>,
+        effort: &mut Effort,
+    ) -> Report {
+        match task {
+            Task::Greedy { recipe } => greedy::place(&self.strip, overlaps, RECIPES[recipe], self.height, effort)
+                .map_or(Report::Nothing, |offsets| Report::Plan(offsets, Solver::Greedy)),
+            Task::Repair { ceiling, seed } => repair::repair(&self.strip, overlaps, &self.best, ceiling, seed, effort)
+                .map_or(Report::Nothing, |offsets| Report::Plan(offsets, Solver::Repair)),
+            Task::Exact { ceiling, manner } => {
+                let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+                match exact::search(&self.strip, ceiling, manner, techniques, &mut memory, effort) {
+                    Found::Fits(offsets) => Report::Plan(offsets, Solver::Exact),
+                    Found::NothingBelow(height) => Report::NothingBelow(height),
+                    Found::Unknown => Report::Nothing,
+                }
+            }
+        }
+    }
+}
+
+/// Tasks of a cycle.
+const CYCLE: usize = 20;
+
+/// One task in this many is a repair.
+const REPAIR_EVERY: usize = 5;

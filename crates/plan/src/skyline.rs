@@ -1,0 +1,400 @@
+//! The state of the exact search: how high each section is filled, and how much of it may still be wasted.
+//!
+//! Every change is written to a trail, so that a search can go back to any mark at the cost of what it undoes.
+
+use crate::random::mix;
+use crate::strip::{Piece, Strip, align_up};
+
+/// Higher than anything.
+pub(crate) const FAR: u64 = u64::MAX;
+
+const NOBODY: u32 = u32::MAX;
+
+/// A body as the search sees it: all its pieces begin at its offset.
+pub(crate) struct Shape {
+    /// First section in which it lives.
+    pub lower: u32,
+    /// First section after those in which it lives.
+    pub upper: u32,
+    /// Whether there are sections between the two in which it does not.
+    pub gapped: bool,
+    /// Its highest end, from its offset.
+    size: u64,
+    /// Its lowest end in any section, from its offset, rounded to the strip's unit.
+    pub thickness: u64,
+    pub align: u64,
+    /// An identical body that must be placed before this one.
+    twin: u32,
+    key: u128,
+}
+
+/// What a section was before a change.
+#[derive(Clone, Copy)]
+struct Change {
+    section: u32,
+    obstacle: u32,
+    floor: u64,
+    slack: i64,
+}
+
+/// A point to go back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    changes: usize,
+    placed: usize,
+}
+
+/// Sections, what is placed in them, and what is not yet.
+pub(crate) struct Skyline<'a> {
+    strip: &'a Strip,
+    ceiling: u64,
+    pub shapes: Vec<Shape>,
+    /// Unpinned bodies by the section in which they begin.
+    starts: Rows<u32>,
+    /// Unpinned bodies with gaps.
+    pub gapped: Vec<u32>,
+    /// What is pinned in each section, from the bottom up.
+    obstacles: Rows<(u64, u64)>,
+    /// The obstacle of each section that lies next above its floor, as an index into `obstacles`.
+    next_obstacle: Vec<u32>,
+    pub floor: Vec<u64>,
+    /// Bytes of each section that may still be wasted.
+    pub slack: Vec<i64>,
+    /// How many unplaced bodies live on both sides of the border in front of each section.
+    crossing: Vec<u32>,
+    placed: Vec<bool>,
+    pub offsets: Vec<u64>,
+    changes: Vec<Change>,
+    order_placed: Vec<u32>,
+    /// The least by which a refused change exceeded the ceiling.
+    pub shortfall: u64,
+}
+
+impl<'a> Skyline<'a> {
+    /// Nothing placed but what is pinned; `None` when the strip is not of the kind this can represent (a body
+    /// whose pieces begin at different heights), pins contradict each other or the ceiling is below a section's
+    /// load.
+    pub fn new(strip: &'a Strip, ceiling: u64) -> Result<Self, Refusal> {
+        let sections = strip.sections as usize;
+        let shapes = shapes(strip);
+        let free = |body: usize| strip.bodies[body].pin.is_none();
+        if (0..strip.len()).any(|body| free(body) && strip.pieces(body).iter().any(|piece| piece.rise > 0)) {
+            return Err(Refusal::NotFlat);
+        }
+        let begins = (0..strip.len()).filter(|&body| free(body) && !strip.pieces(body).is_empty());
+        let starts = Rows::new(sections, begins.clone().map(|body| (shapes[body].lower, body as u32)));
+        let gapped = begins.clone().filter(|&body| shapes[body].gapped).map(|body| body as u32).collect();
+        let mut crossing = vec![0; sections + 1];
+        for body in begins {
+            for border in &mut crossing[shapes[body].lower as usize + 1..shapes[body].upper as usize] {
+                *border += 1;
+            }
+        }
+        let obstacles = obstacles(strip)?;
+        let next_obstacle = (0..sections).map(|section| obstacles.range(section as u32).start as u32).collect();
+        let mut skyline = Self {
+            strip,
+            ceiling,
+            starts,
+            gapped,
+            obstacles,
+            next_obstacle,
+            floor: vec![strip.floor; sections],
+            slack: Vec::new(),
+            crossing,
+            placed: strip.bodies.iter().map(|body| body.pin.is_some()).collect(),
+            offsets: strip.bodies.iter().map(|body| body.pin.unwrap_or(align_up(strip.floor, body.align))).collect(),
+            shapes,
+            changes: Vec::new(),
+            order_placed: Vec::new(),
+            shortfall: FAR,
+        };
+        skyline.fill_slack()?;
+        Ok(skyline)
+    }
+
+    fn fill_slack(&mut self) -> Result<(), Refusal> {
+        let needs = self.strip.loads();
+        self.slack = needs.iter().map(|&need| self.ceiling as i64 - self.strip.floor as i64 - need as i64).collect();
+        // What is pinned below the floor takes nothing from what lies above it.
+        for section in 0..self.strip.sections {
+            for index in self.obstacles.range(section) {
+                let (bottom, top) = self.obstacles.items[index];
+                let below = top.min(self.strip.floor).saturating_sub(bottom);
+                self.slack[section as usize] += below as i64;
+            }
+            self.lift(section);
+        }
+        match self.slack.iter().min() {
+            Some(&worst) if worst < 0 => Err(Refusal::Overfull { short: worst.unsigned_abs() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves a floor that has reached the bottom of an obstacle to its top.
+    fn lift(&mut self, section: u32) {
+        let at = section as usize;
+        let end = self.obstacles.range(section).end;
+        while (self.next_obstacle[at] as usize) < end {
+            let (bottom, top) = self.obstacles.items[self.next_obstacle[at] as usize];
+            if bottom > self.floor[at] {
+                break;
+            }
+            self.floor[at] = self.floor[at].max(top);
+            self.next_obstacle[at] += 1;
+        }
+    }
+
+    /// The bottom of the obstacle next above the floor of `section`, and its top.
+    pub fn obstacle(&self, section: u32) -> Option<(u64, u64)> {
+        let next = self.next_obstacle[section as usize] as usize;
+        (next < self.obstacles.range(section).end).then(|| self.obstacles.items[next])
+    }
+
+    /// How far `section` is wasted at least when nothing rests on its ground: to the obstacle above it, or to the
+    /// `rim` of its pit.
+    pub fn lid(&self, section: u32, rim: u64) -> u64 {
+        self.obstacle(section).map_or(rim, |(bottom, _)| rim.min(bottom))
+    }
+
+    /// Bodies that begin in `section`, placed or not.
+    pub fn starting(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
+        self.starts.items[self.starts.range(section)].iter().copied()
+    }
+
+    /// The pieces of a body.
+    pub fn pieces(&self, body: u32) -> &'a [Piece] {
+        self.strip.pieces(body as usize)
+    }
+
+    /// Whether a body is still to be placed.
+    pub fn waits(&self, body: u32) -> bool {
+        !self.placed[body as usize]
+    }
+
+    /// Whether a body is to be placed and no identical one must go first.
+    pub fn is_next(&self, body: u32) -> bool {
+        let twin = self.shapes[body as usize].twin;
+        self.waits(body) && (twin == NOBODY || !self.waits(twin))
+    }
+
+    /// Whether no waiting body lives on both sides of the border in front of `section`.
+    pub fn splits_at(&self, section: u32) -> bool {
+        self.crossing[section as usize] == 0
+    }
+
+    /// Whether some body that lives in these sections only is still to be placed.
+    pub fn anyone_waits(&self, lower: u32, upper: u32) -> bool {
+        (upper - lower > 1 && self.crossing[lower as usize + 1] > 0)
+            || (lower..upper).any(|section| self.starting(section).any(|body| self.waits(body)))
+    }
+
+    /// The highest floor under a body.
+    pub fn ground(&self, body: u32) -> u64 {
+        self.sections(body).map(|section| self.floor[section]).max().unwrap_or(self.strip.floor)
+    }
+
+    fn sections(&self, body: u32) -> impl Iterator<Item = usize> + use<'a> {
+        self.pieces(body).iter().flat_map(|piece| piece.lower as usize..piece.upper as usize)
+    }
+
+    /// Whether a body that rests on `ground` stays below what is pinned above it.
+    pub fn passes_below_obstacles(&self, body: u32, ground: u64) -> bool {
+        let offset = align_up(ground, self.shapes[body as usize].align);
+        self.obstacles.items.is_empty()
+            || self.pieces(body).iter().all(|piece| {
+                (piece.lower..piece.upper)
+                    .all(|section| self.obstacle(section).is_none_or(|(bottom, _)| offset + piece.size <= bottom))
+            })
+    }
+
+    /// Puts a body on `ground`; false when it ends above the ceiling or wastes more than some section has to waste.
+    pub fn place(&mut self, body: u32, ground: u64) -> bool {
+        let shape = &self.shapes[body as usize];
+        let offset = align_up(ground, shape.align);
+        let (lower, upper) = (shape.lower as usize, shape.upper as usize);
+        let mut worst = self.ceiling as i64 - (offset + shape.size) as i64;
+        for border in &mut self.crossing[lower + 1..upper.max(lower + 1)] {
+            *border -= 1;
+        }
+        self.placed[body as usize] = true;
+        self.offsets[body as usize] = offset;
+        self.order_placed.push(body);
+        let unit = self.strip.unit;
+        for piece in self.strip.pieces(body as usize) {
+            let top = offset + align_up(piece.size, unit);
+            for section in piece.lower..piece.upper {
+                let slack = self.set_floor(section, top, offset);
+                worst = worst.min(slack);
+            }
+        }
+        self.within_slack(worst)
+    }
+
+    /// Gives up the bytes of `section` below `height`; false when they are more than it has to waste.
+    pub fn raise(&mut self, section: u32, height: u64) -> bool {
+        let slack = self.set_floor(section, height, height);
+        self.within_slack(slack)
+    }
+
+    /// Fills a section up to `floor`, of which what lies below `wasted_to` is waste.
+    fn set_floor(&mut self, section: u32, floor: u64, wasted_to: u64) -> i64 {
+        let at = section as usize;
+        let change = Change { section, obstacle: self.next_obstacle[at], floor: self.floor[at], slack: self.slack[at] };
+        self.changes.push(change);
+        self.slack[at] -= (wasted_to - self.floor[at]) as i64;
+        self.floor[at] = floor;
+        if !self.obstacles.items.is_empty() {
+            self.lift(section);
+        }
+        self.slack[at]
+    }
+
+    fn within_slack(&mut self, slack: i64) -> bool {
+        if slack < 0 {
+            self.note_shortfall(slack.unsigned_abs());
+        }
+        slack >= 0
+    }
+
+    /// Notes that a choice was refused for want of this many bytes.
+    pub fn note_shortfall(&mut self, bytes: u64) {
+        self.shortfall = self.shortfall.min(bytes);
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { changes: self.changes.len(), placed: self.order_placed.len() }
+    }
+
+    /// Takes back everything since `mark`.
+    pub fn undo(&mut self, mark: Mark) {
+        for change in self.changes.drain(mark.changes..).rev() {
+            let at = change.section as usize;
+            self.floor[at] = change.floor;
+            self.slack[at] = change.slack;
+            self.next_obstacle[at] = change.obstacle;
+        }
+        for body in self.order_placed.drain(mark.placed..) {
+            self.placed[body as usize] = false;
+            let shape = &self.shapes[body as usize];
+            let (lower, upper) = (shape.lower as usize, shape.upper as usize);
+            for border in &mut self.crossing[lower + 1..upper.max(lower + 1)] {
+                *border += 1;
+            }
+        }
+    }
+
+    /// A fingerprint of all that decides whether the waiting bodies of these sections fit below the ceiling: 128 bits, so that two
+    /// states that differ are taken for one with a probability that can be neglected.
+    pub fn fingerprint(&self, lower: u32, upper: u32) -> u128 {
+        let mut print = scatter(((u64::from(lower) << 32) | u64::from(upper)) ^ mix(self.ceiling));
+        for section in lower..upper {
+            let floor = self.floor[section as usize];
+            print = print.wrapping_add(scatter(mix(floor) ^ (u64::from(section) << 40)));
+            for body in self.starting(section).filter(|&body| self.waits(body)) {
+                print = print.wrapping_add(self.shapes[body as usize].key);
+            }
+        }
+        print
+    }
+}
+
+/// Why a search cannot begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// Some body's pieces begin at different heights.
+    NotFlat,
+    /// Two pinned bodies overlap.
+    PinsOverlap,
+    /// A section lacks this many bytes.
+    Overfull {
+        /// The bytes.
+        short: u64,
+    },
+}
+
+fn shapes(strip: &Strip) -> Vec<Shape> {
+    let mut shapes: Vec<Shape> = (0..strip.len())
+        .map(|index| {
+            let hull = strip.hull(index);
+            let pieces = strip.pieces(index);
+            let lived: u32 = pieces.iter().map(|piece| piece.upper - piece.lower).sum();
+            let thinnest = pieces.iter().map(|piece| piece.size).min().unwrap_or(0);
+            Shape {
+                lower: hull.start,
+                upper: hull.end,
+                gapped: lived < hull.end - hull.start,
+                size: strip.bodies[index].size,
+                thickness: align_up(thinnest, strip.unit),
+                align: strip.bodies[index].align,
+                twin: NOBODY,
+                key: scatter(index as u64 | 1 << 63),
+            }
+        })
+        .collect();
+    let simple = |&body: &u32| strip.pieces(body as usize).len() == 1 && strip.bodies[body as usize].pin.is_none();
+    let looks = |body: u32| {
+        let shape = &shapes[body as usize];
+        (shape.lower, shape.upper, shape.size, shape.align)
+    };
+    let mut alike: Vec<u32> = (0..strip.len() as u32).filter(simple).collect();
+    alike.sort_by_key(|&body| looks(body));
+    let twins: Vec<(u32, u32)> =
+        alike.windows(2).filter(|pair| looks(pair[0]) == looks(pair[1])).map(|pair| (pair[0], pair[1])).collect();
+    for (first, second) in twins {
+        shapes[second as usize].twin = first;
+    }
+    shapes
+}
+
+fn obstacles(strip: &Strip) -> Result<Rows<(u64, u64)>, Refusal> {
+    let mut entries = Vec::new();
+    for (index, body) in strip.bodies.iter().enumerate() {
+        if let Some(pin) = body.pin {
+            for piece in strip.pieces(index) {
+                let bottom = pin + piece.rise;
+                let top = align_up(bottom + piece.size, strip.unit);
+                entries.extend((piece.lower..piece.upper).map(|section| (section, (bottom, top))));
+            }
+        }
+    }
+    entries.sort_unstable();
+    let overlap = |pair: &[(u32, (u64, u64))]| pair[0].0 == pair[1].0 && pair[0].1.1 > pair[1].1.0;
+    if entries.windows(2).any(overlap) {
+        return Err(Refusal::PinsOverlap);
+    }
+    Ok(Rows::new(strip.sections as usize, entries.iter().copied()))
+}
+
+fn scatter(value: u64) -> u128 {
+    (u128::from(mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))) << 64) | u128::from(mix(value ^ 0xd1b5_4a32_d192_ed03))
+}
+
+/// Lists of items, one per section, in one vector.
+struct Rows<T> {
+    from: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T: Copy + Default> Rows<T> {
+    fn new(rows: usize, entries: impl Iterator<Item = (u32, T)> + Clone) -> Self {
+        let mut from = vec![0_u32; rows + 1];
+        for (row, _) in entries.clone() {
+            from[row as usize + 1] += 1;
+        }
+        for row in 0..rows {
+            from[row + 1] += from[row];
+        }
+        let mut next = from.clone();
+        let mut items = vec![T::default(); from[rows] as usize];
+        for (row, item) in entries {
+            items[next[row as usize] as usize] = item;
+            next[row as usize] += 1;
+        }
+        Self { from, items }
+    }
+
+    fn range(&self, row: u32) -> std::ops::Range<usize> {
+        self.from[row as usize] as usize..self.from[row as usize + 1] as usize
+    }
+}

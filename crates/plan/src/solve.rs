@@ -1,0 +1,299 @@
+//! The way from a problem to an outcome: pins, ties, sharing, pools, the bound, and the judge at the end.
+
+use std::time::Instant;
+
+use lowtide_core::{BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
+
+use crate::blame;
+use crate::options::Options;
+use crate::outcome::{Blame, Fits, Outcome, Solver, Stopped};
+use crate::pools::{self, Attempt, SIDE_QUESTION};
+use crate::random::Random;
+use crate::rigid::{self, Ties};
+use crate::schedule::Budget;
+use crate::share::Sharing;
+use crate::strip::Strip;
+use crate::validate::{Verdict, validate};
+
+/// Why there is no outcome.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SolveError {
+    /// The problem makes no sense; mend it.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// A solver made a plan that does not hold. It was not returned; report it.
+    #[error("a plan was found that does not hold ({}); this is a fault of Lowtide", .0.name())]
+    InvalidPlan(Verdict),
+}
+
+/// How far a solve has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The best height of what is being solved.
+    pub height: Bytes,
+    /// What it cannot go below.
+    pub lower_bound: Bytes,
+}
+
+/// Plans `problem`: the best plan that the options allow, validated, with its bound, and whether it fits.
+///
+/// `watch` hears of progress, from the calling thread. Takes at most the time limit plus what reading the problem
+/// once takes; memory is proportional to the problem.
+pub fn solve(problem: &Problem, options: &Options, watch: &dyn Fn(Progress)) -> Result<Outcome, SolveError> {
+    problem.check()?;
+    let mut budget = Budget { options, deadline: options.deadline(), work: 0 };
+    let ties = Ties::new(problem)?;
+    check_bodies(problem, &ties)?;
+    if let Some((a, b)) = pins_in_conflict(problem, &ties)? {
+        return Ok(impossible(a, b));
+    }
+    let hear = |height: u64, bound: u64| {
+        watch(Progress { height: Bytes::new(height), lower_bound: Bytes::new(bound) });
+    };
+    let attempt = best_attempt(problem, &ties, &mut budget, &hear)?;
+    let verdict = validate(problem, &attempt.plan);
+    if !matches!(verdict, Verdict::Valid | Verdict::OverCapacity(_)) {
+        return Err(SolveError::InvalidPlan(verdict));
+    }
+    let fits = judge_fit(problem, &attempt, &mut budget);
+    let stopped = if fits == Fits::Unknown || !has_capacity(problem) && !attempt.plan.proved {
+        if attempt.stopped == Stopped::Proved { Stopped::Exhausted } else { attempt.stopped }
+    } else {
+        Stopped::Proved
+    };
+    let spilled = problem
+        .indices()
+        .filter(|&buffer| attempt.plan.placement(buffer).pool != problem.buffer(buffer).pool)
+        .collect();
+    Ok(Outcome { plan: Some(attempt.plan), fits, spilled, solver: attempt.solver, stopped, work: budget.work })
+}
+
+fn has_capacity(problem: &Problem) -> bool {
+    problem.pools.iter().any(|pool| pool.capacity.is_some())
+}
+
+/// Members of one body may not take each other's bytes, whatever ties them.
+fn check_bodies(problem: &Problem, ties: &Ties) -> Result<(), ProblemError> {
+    if problem.aliases.is_empty() && problem.contiguous.is_empty() {
+        return Ok(());
+    }
+    for rigid in rigid::bodies(problem, ties)?.iter().filter(|rigid| rigid.members.len() > 2) {
+        let placed = rigid.members.iter().map(|&(buffer, rise)| (buffer, rise + rigid.body.pin.unwrap_or(0)));
+        if let Verdict::Overlap(a, b) = validate_some(problem, placed) {
+            let name = |buffer: BufferIndex| &problem.buffer(buffer).id;
+            return Err(ProblemError::Contradiction {
+                what: format!("what ties buffers `{}` and `{}`", name(a), name(b)),
+                why: "it puts them over each other while both are alive".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn pins_in_conflict(problem: &Problem, ties: &Ties) -> Result<Option<(BufferIndex, BufferIndex)>, ProblemError> {
+    if problem.buffers.iter().all(|buffer| buffer.pin.is_none()) {
+        return Ok(None);
+    }
+    let bodies = rigid::bodies(problem, ties)?;
+    let placed = bodies.iter().flat_map(|rigid| {
+        let pin = rigid.body.pin;
+        rigid.members.iter().filter_map(move |&(buffer, rise)| Some((buffer, pin? + rise)))
+    });
+    Ok(match validate_some(problem, placed) {
+        Verdict::Overlap(a, b) => Some((a, b)),
+        _ => None,
+    })
+}
+
+/// The verdict on some of the buffers alone, with indices of the whole problem.
+fn validate_some(problem: &Problem, placed: impl Iterator<Item = (BufferIndex, u64)>) -> Verdict {
+    let (buffers, offsets): (Vec<BufferIndex>, Vec<u64>) = placed.unzip();
+    let part = problem.restricted(&buffers);
+    let placements = part
+        .buffers
+        .iter()
+        .zip(&offsets)
+        .map(|(buffer, &offset)| Placement { pool: buffer.pool, offset: Bytes::new(offset) })
+        .collect();
+    let heights = vec![Bytes::ZERO; part.pools.len()];
+    let plan = Plan { placements, heights, lower_bound: Bytes::ZERO, proved: false };
+    match validate(&part, &plan) {
+        Verdict::Overlap(a, b) => Verdict::Overlap(buffers[a.get()], buffers[b.get()]),
+        other => other,
+    }
+}
+
+fn impossible(a: BufferIndex, b: BufferIndex) -> Outcome {
+    Outcome {
+        plan: None,
+        fits: Fits::No(Blame { buffers: vec![a, b], irreducible: true }),
+        spilled: Vec::new(),
+        solver: Solver::Exact,
+        stopped: Stopped::Proved,
+        work: 0,
+    }
+}
+
+/// Tries ways to let in-place pairs share, all of them first, and keeps the best.
+fn best_attempt(
+    problem: &Problem,
+    ties: &Ties,
+    budget: &mut Budget,
+    hear: &dyn Fn(u64, u64),
+) -> Result<Attempt, ProblemError> {
+    if problem.may_share.is_empty() {
+        return pools::attempt(problem, ties, budget, hear);
+    }
+    let sharing = Sharing::new(problem, ties);
+    let bounds = shared_bounds(problem, ties, &sharing)?;
+    let bound: Bytes = bounds.iter().copied().sum();
+    let end = budget.deadline;
+    let mut random = Random::new(budget.options.seed);
+    let mut best: Option<Attempt> = None;
+    for round in 0.. {
+        let tied = match round {
+            0 => sharing.tied(ties, || false),
+            1 => ties.clone(),
+            _ => sharing.sampled(ties, 1.0 / f64::from(round), &mut random),
+        };
+        budget.deadline = end.map(|end| {
+            let now = Instant::now();
+            end.min(now + (end.saturating_duration_since(now) / 4).max(SIDE_QUESTION))
+        });
+        let attempt = pools::attempt(problem, &tied, budget, hear)?;
+        budget.deadline = end;
+        let key = |attempt: &Attempt| (!attempt.fits(problem), attempt.spilled, attempt.plan.peak());
+        if best.as_ref().is_none_or(|best| key(&attempt) < key(best)) {
+            best = Some(attempt);
+        }
+        let Some(best) = &mut best else { continue };
+        best.plan.lower_bound = bound.min(best.plan.peak());
+        best.bounds.clone_from(&bounds);
+        best.plan.proved = !best.spilled && best.plan.peak() == bound;
+        let settled = best.plan.proved || has_capacity(problem) && best.fits(problem);
+        if settled {
+            best.stopped = Stopped::Proved;
+        } else if let Some(stopped) = budget.spent() {
+            best.stopped = stopped;
+        } else if round < ROUNDS_OF_SHARING {
+            continue;
+        } else {
+            best.stopped = Stopped::Exhausted;
+        }
+        break;
+    }
+    match best {
+        Some(best) => Ok(best),
+        None => pools::attempt(problem, ties, budget, hear),
+    }
+}
+
+/// Choices of pairs after which no better one is expected.
+const ROUNDS_OF_SHARING: u32 = 64;
+
+/// What each pool must hold whatever shares: its load less the most that sharing could save at each time.
+fn shared_bounds(problem: &Problem, ties: &Ties, sharing: &Sharing) -> Result<Vec<Bytes>, ProblemError> {
+    let bodies = rigid::bodies(problem, ties)?;
+    let mut savings = sharing.savings();
+    savings.sort_by_key(|(stretch, _)| stretch.lower);
+    let mut bounds = Vec::new();
+    for pool in (0..problem.pools.len()).map(PoolIndex::new) {
+        let mut steps: Vec<(i64, i64)> = Vec::new();
+        let mut alone = 0;
+        for rigid in bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool == pool) {
+            alone = alone.max(rigid.body.size + rigid.body.pin.unwrap_or(0));
+            for piece in &rigid.body.pieces {
+                steps.push((piece.lower, piece.size as i64));
+                steps.push((piece.upper, -(piece.size as i64)));
+            }
+        }
+        for &(Lifetime { lower, upper }, saved) in &savings {
+            steps.push((lower, -(saved as i64)));
+            steps.push((upper, saved as i64));
+        }
+        steps.sort_unstable_by_key(|&(time, _)| time);
+        let (mut load, mut fullest) = (0_i64, 0_i64);
+        for moment in steps.chunk_by(|a, b| a.0 == b.0) {
+            load += moment.iter().map(|&(_, change)| change).sum::<i64>();
+            fullest = fullest.max(load);
+        }
+        bounds.push(Bytes::new(alone.max(fullest as u64)));
+    }
+    Ok(bounds)
+}
+
+/// Whether the plan is within the capacities, and whom to blame where none can be.
+fn judge_fit(problem: &Problem, attempt: &Attempt, budget: &mut Budget) -> Fits {
+    if attempt.fits(problem) {
+        return Fits::Yes;
+    }
+    let too_small = (0..problem.pools.len())
+        .find(|&pool| problem.pools[pool].capacity.is_some_and(|capacity| attempt.bounds[pool] > capacity));
+    let Some(pool) = too_small else { return Fits::Unknown };
+    Fits::No(blame_pool(problem, PoolIndex::new(pool), &attempt.plan, budget))
+}
+
+fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budget) -> Blame {
+    let capacity = problem.pools[pool.get()].capacity.unwrap_or_default();
+    let inside: Vec<BufferIndex> = problem.indices().filter(|&buffer| plan.placement(buffer).pool == pool).collect();
+    let plain = problem.aliases.is_empty() && problem.may_share.is_empty() && problem.contiguous.is_empty();
+    let bare = |&index: &BufferIndex| {
+        let buffer = problem.buffer(index);
+        buffer.gaps.is_empty() && buffer.pin.is_none()
+    };
+    if let Some(large) = inside.iter().copied().find(|&buffer| problem.buffer(buffer).size > capacity) {
+        return Blame { buffers: vec![large], irreducible: true };
+    }
+    let plain = plain && inside.iter().all(bare);
+    if plain && let Some(mut moment) = blame::overfull_moment(problem, &inside, capacity) {
+        moment.sort_unstable();
+        return Blame { buffers: moment, irreducible: true };
+    }
+    let options = budget.options;
+    let grace = options.time_limit.unwrap_or(std::time::Duration::from_secs(60)).max(SIDE_QUESTION);
+    let end = Instant::now() + grace;
+    blame::shrink(
+        inside,
+        |some| fits_alone(problem, pool, some, options, end),
+        || Instant::now() >= end || options.cancel.load(std::sync::atomic::Ordering::Relaxed),
+    )
+}
+
+/// Whether some buffers of a pool fit it by themselves; `None` where that cannot be told soon.
+fn fits_alone(
+    problem: &Problem,
+    pool: PoolIndex,
+    some: &[BufferIndex],
+    options: &Options,
+    end: Instant,
+) -> Option<bool> {
+    let mut part = problem.restricted(some);
+    for buffer in &mut part.buffers {
+        buffer.pool = PoolIndex::default();
+    }
+    part.pools = vec![Pool { spill: None, ..problem.pools[pool.get()].clone() }];
+    let left = end.saturating_duration_since(Instant::now());
+    let deadline = Some(Instant::now() + (left / 8).max(SIDE_QUESTION).min(left));
+    let mut budget = Budget { options, deadline, work: 0 };
+    let ties = Ties::new(&part).ok()?;
+    let attempt = best_attempt(&part, &ties, &mut budget, &|_, _| {}).ok()?;
+    if attempt.fits(&part) {
+        return Some(true);
+    }
+    (attempt.bounds[0] > part.pools[0].capacity?).then_some(false)
+}
+
+/// What `problem` cannot go below, without solving it.
+pub fn lower_bound(problem: &Problem) -> Result<Bytes, ProblemError> {
+    problem.check()?;
+    let ties = Ties::new(problem)?;
+    if !problem.may_share.is_empty() {
+        return Ok(shared_bounds(problem, &ties, &Sharing::new(problem, &ties))?.into_iter().sum());
+    }
+    let bodies = rigid::bodies(problem, &ties)?;
+    let of_pool = |pool: usize| {
+        let mine = bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool.get() == pool);
+        Bytes::new(Strip::new(mine.map(|rigid| rigid.body.clone()).collect(), 0).lower_bound())
+    };
+    Ok((0..problem.pools.len()).map(of_pool).sum())
+}

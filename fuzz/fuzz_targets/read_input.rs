@@ -1,0 +1,24 @@
+//! Whatever the bytes, the readers return: no panic, no endless loop, no memory beyond their limits. What they
+//! promise of their answers is checked on the way.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lowtide_formats::{Error, Input, PlanFile};
+
+fuzz_target!(|bytes: &[u8]| {
+    match Input::read(bytes) {
+        Ok(Input::Lifetimes(lifetimes)) => assert_eq!(lifetimes.problem.check(), Ok(())),
+        Ok(Input::Problem(problem)) => assert_eq!(problem.check(), Ok(())),
+        Ok(_) => {}
+        Err(error) => assert_printable(&error),
+    }
+    if let Err(error) = PlanFile::read(bytes) {
+        assert_printable(&error);
+    }
+});
+
+fn assert_printable(error: &Error) {
+    let message = error.to_string();
+    assert!(!message.contains('\n'), "a message of several lines: {message:?}");
+    assert!(!error.hint().is_empty(), "no hint for {message:?}");
+}
