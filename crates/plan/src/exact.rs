@@ -16,6 +16,7 @@ use crate::effort::Effort;
 use crate::options::Techniques;
 use crate::random::{Random, mix};
 use crate::skyline::{FAR, Mark, Refusal, Skyline};
+use crate::spots::{Pit, Spot, Spots};
 use crate::strip::{Strip, align_up};
 
 /// What a search found out.
@@ -49,8 +50,11 @@ pub(crate) const TASTES: [Taste; 8] = [
     Taste { length: 0.5, size: 0.5, chance: 2.0 },
 ];
 
-/// Deeper than any search that could end in time; keeps the stack below two megabytes.
-const DEEPEST: u32 = 5_000;
+/// Sections and bodies that are looked at for one unit of work.
+const LOOKS_PER_UNIT: u64 = 16;
+
+/// Sections of the widest state that is remembered: wider ones hardly come again, and take long to fingerprint.
+const WIDEST_REMEMBERED: u32 = 512;
 
 /// States remembered at most, as a power of two: 16 bytes each.
 const MEMORY_BITS: u32 = 18;
@@ -107,10 +111,11 @@ pub(crate) fn search(
         effort,
         choices: Vec::new(),
         cover: Vec::new(),
+        spots: Spots::new(strip.sections as usize),
+        looked_at: 0,
         memory,
-        depth: 0,
     };
-    match search.solve(0, strip.sections) {
+    match search.run(strip.sections) {
         Status::Done => Found::Fits(search.skyline.offsets),
         Status::Failed if search.skyline.shortfall == FAR => Found::NothingBelow(FAR),
         Status::Failed => Found::NothingBelow(ceiling + search.skyline.shortfall),
@@ -136,50 +141,11 @@ enum Status {
     Stopped,
 }
 
-/// A run of sections at one height, lower than what lies beside it.
-#[derive(Clone, Copy)]
-struct Pit {
-    lower: u32,
-    upper: u32,
-    ground: u64,
-    /// The lowest height above the ground that something which does not fit into the pit could rest on.
-    rim: u64,
-}
-
-/// A section of a pit, and how many ways there are to go on in it.
-#[derive(Clone, Copy)]
-struct Spot {
-    pit: Pit,
-    section: u32,
-    choices: u32,
-    /// Choices, fewer for a section that gave trouble.
-    urgency: f32,
-}
-
-impl Spot {
-    /// Whether to go on here rather than at `other`: what is forced first, then the more urgent, then the lower.
-    fn precedes(&self, other: &Self) -> bool {
-        if self.choices <= 1 || other.choices <= 1 {
-            (self.choices, self.pit.ground) < (other.choices, other.pit.ground)
-        } else {
-            self.urgency < other.urgency || (self.urgency <= other.urgency && self.pit.ground < other.pit.ground)
-        }
-    }
-}
-
 /// What could rest on the ground of a section: how many bodies, and their sizes together.
 #[derive(Clone, Copy, Default)]
 struct Cover {
     bodies: i32,
     bytes: i64,
-}
-
-/// A way to go on at a spot.
-enum Choice {
-    /// Put the body at this place in [`Search::choices`] on the ground.
-    Place(usize),
-    /// Give up the section up to this height.
-    Waste(u64),
 }
 
 enum Survey {
@@ -196,151 +162,259 @@ struct Search<'a, 'e, 'f> {
     /// Bodies to try, a stretch for each level of the search.
     choices: Vec<u32>,
     cover: Vec<Cover>,
+    spots: Spots,
+    /// Sections and bodies looked at since work was last spent.
+    looked_at: u64,
     memory: &'e mut Memory,
-    depth: u32,
+}
+
+/// A level of the search: what is still to be tried, or still to be solved.
+enum Level {
+    Branch(Branch),
+    Parts(Parts),
+}
+
+/// The choices at a spot, of which one must succeed.
+struct Branch {
+    lower: u32,
+    upper: u32,
+    spot: Spot,
+    /// Bodies not yet tried, in [`Search::choices`].
+    bodies: std::ops::Range<usize>,
+    /// Where its own stretch of choices begins.
+    first: usize,
+    /// The height up to which to waste the spot, tried last.
+    wasted_to: Option<u64>,
+    /// Where to remember the state when all choices failed.
+    memory: Option<(usize, u128)>,
+    /// Before the level was entered, and before a choice was made.
+    entry: Mark,
+    here: Mark,
+}
+
+/// Stretches of time that nothing crosses, all of which must succeed.
+struct Parts {
+    /// The rest that is not yet solved.
+    lower: u32,
+    upper: u32,
+    choices: usize,
+    entry: Mark,
+}
+
+/// What solving a range came to.
+enum Advance {
+    Ended(Status),
+    Level(Level),
+}
+
+/// What a level has to be done next.
+enum Next {
+    Solve(u32, u32),
+    Ended(Status),
 }
 
 impl Search<'_, '_, '_> {
-    /// Places every waiting body that lives in these sections; no body waits that crosses their ends. On failure
-    /// everything is as it was.
-    fn solve(&mut self, lower: u32, upper: u32) -> Status {
-        let mark = self.skyline.mark();
+    /// Places every body. Levels are kept in a list, not on the stack: a search may be as deep as there are
+    /// bodies, and the stack it runs on may be small.
+    fn run(&mut self, sections: u32) -> Status {
+        let mut levels: Vec<Level> = Vec::new();
+        let (mut lower, mut upper) = (0, sections);
         loop {
-            if !self.effort.spend(1 + u64::from(upper - lower) / 16) {
-                return Status::Stopped;
+            let mut status = match self.advance(lower, upper) {
+                Advance::Ended(status) => status,
+                // As if something before the first choice had failed, or the part before the first were done.
+                Advance::Level(level) => {
+                    let before = if matches!(level, Level::Branch(_)) { Status::Failed } else { Status::Done };
+                    levels.push(level);
+                    before
+                }
+            };
+            loop {
+                if status == Status::Stopped {
+                    return status;
+                }
+                let next = match levels.last_mut() {
+                    None => return status,
+                    Some(Level::Branch(branch)) => self.next_choice(branch, status),
+                    Some(Level::Parts(parts)) => self.next_part(parts, status),
+                };
+                match next {
+                    Next::Solve(from, to) => {
+                        (lower, upper) = (from, to);
+                        break;
+                    }
+                    Next::Ended(ended) => {
+                        status = ended;
+                        levels.pop();
+                    }
+                }
             }
-            if self.techniques.decompose
-                && let Some(border) = self.next_split(lower, upper)
-            {
-                return self.solve_parts(lower, border, upper, mark);
+        }
+    }
+
+    /// Goes on in these sections, which no waiting body leaves, as long as there is nothing to choose. On failure
+    /// everything is as it was.
+    fn advance(&mut self, lower: u32, upper: u32) -> Advance {
+        let entry = self.skyline.mark();
+        let failed = |search: &mut Self| {
+            search.skyline.undo(entry);
+            Advance::Ended(Status::Failed)
+        };
+        loop {
+            if !self.effort.spend(1 + std::mem::take(&mut self.looked_at) / LOOKS_PER_UNIT) {
+                return Advance::Ended(Status::Stopped);
+            }
+            if self.techniques.decompose && self.skyline.next_split(lower, upper).is_some() {
+                return Advance::Level(Level::Parts(Parts { lower, upper, choices: self.choices.len(), entry }));
             }
             if !self.skyline.anyone_waits(lower, upper) {
-                return Status::Done;
+                return Advance::Ended(Status::Done);
             }
-            let mut best = None;
-            match self.survey_pits(lower, upper, &mut best) {
-                Survey::Hopeless => return self.fail(mark),
+            match self.survey_pits(lower, upper) {
+                Survey::Hopeless => return failed(self),
                 Survey::Raised => continue,
                 Survey::Unchanged => {}
             }
-            let Some(spot) = best else { return self.fail(mark) };
-            let from = self.choices.len();
+            let Some(spot) = self.spots.best(lower, upper) else { return failed(self) };
+            let first = self.choices.len();
             let wasted_to = self.gather(&spot);
-            match self.choices.len() - from + usize::from(wasted_to.is_some()) {
-                0 => return self.fail(mark),
-                1 => {
-                    let fits = match wasted_to {
-                        Some(height) => self.skyline.raise(spot.section, height),
-                        None => self.skyline.place(self.choices[from], spot.pit.ground),
-                    };
-                    self.choices.truncate(from);
-                    if !fits {
-                        return self.fail(mark);
-                    }
-                }
-                _ => return self.branch(lower, upper, &spot, from, wasted_to, mark),
+            let fits = match self.choices.len() - first + usize::from(wasted_to.is_some()) {
+                0 => false,
+                1 => match wasted_to {
+                    Some(height) => self.skyline.raise(spot.section, height),
+                    None => self.skyline.place(self.choices[first], spot.pit.ground),
+                },
+                _ => return self.branch(lower, upper, spot, first, wasted_to, entry),
+            };
+            self.choices.truncate(first);
+            if !fits {
+                return failed(self);
             }
         }
     }
 
-    fn fail(&mut self, mark: Mark) -> Status {
-        self.skyline.undo(mark);
-        Status::Failed
-    }
-
-    fn next_split(&self, lower: u32, upper: u32) -> Option<u32> {
-        (lower + 1..upper).find(|&border| self.skyline.splits_at(border))
-    }
-
-    /// Solves the parts between borders that nothing crosses, each on its own.
-    fn solve_parts(&mut self, lower: u32, first_border: u32, upper: u32, mark: Mark) -> Status {
-        let (mut from, mut border) = (lower, first_border);
-        loop {
-            if self.skyline.anyone_waits(from, border) {
-                match self.solve_deeper(from, border) {
-                    Status::Done => {}
-                    Status::Failed => return self.fail(mark),
-                    Status::Stopped => return Status::Stopped,
-                }
-            }
-            if border == upper {
-                return Status::Done;
-            }
-            from = border;
-            border = self.next_split(from, upper).unwrap_or(upper);
-        }
-    }
-
-    fn solve_deeper(&mut self, lower: u32, upper: u32) -> Status {
-        if self.depth >= DEEPEST {
-            return Status::Stopped;
-        }
-        self.depth += 1;
-        let status = self.solve(lower, upper);
-        self.depth -= 1;
-        status
-    }
-
-    /// Tries every choice at `spot`, wasting it last.
+    /// The level for a spot with several choices, unless this state is known to fail.
     fn branch(
         &mut self,
         lower: u32,
         upper: u32,
-        spot: &Spot,
-        from: usize,
+        spot: Spot,
+        first: usize,
         wasted_to: Option<u64>,
-        mark: Mark,
-    ) -> Status {
-        let memory = (!self.memory.failed.is_empty()).then(|| {
+        entry: Mark,
+    ) -> Advance {
+        let memory = (!self.memory.failed.is_empty() && upper - lower <= WIDEST_REMEMBERED).then(|| {
             let print = self.skyline.fingerprint(lower, upper);
-            (print, print as usize & (self.memory.failed.len() - 1))
+            (print as usize & (self.memory.failed.len() - 1), print)
         });
-        let known = memory.is_some_and(|(print, slot)| self.memory.failed[slot] == print);
-        let bodies = (from..self.choices.len()).map(Choice::Place);
-        let ways = bodies.chain(wasted_to.map(Choice::Waste));
-        for choice in ways.take(if known { 0 } else { usize::MAX }) {
-            let here = self.skyline.mark();
-            let fits = match choice {
-                Choice::Place(index) => self.skyline.place(self.choices[index], spot.pit.ground),
-                Choice::Waste(height) => self.skyline.raise(spot.section, height),
-            };
-            if fits {
-                match self.solve_deeper(lower, upper) {
-                    Status::Failed => {}
-                    ended => return ended,
-                }
-            }
-            self.skyline.undo(here);
+        if memory.is_some_and(|(slot, print)| self.memory.failed[slot] == print) {
+            self.choices.truncate(first);
+            self.skyline.undo(entry);
+            return Advance::Ended(Status::Failed);
         }
-        self.choices.truncate(from);
-        if let Some((print, slot)) = memory {
-            self.memory.failed[slot] = print;
-        }
-        self.fail(mark)
+        let bodies = first..self.choices.len();
+        let here = self.skyline.mark();
+        Advance::Level(Level::Branch(Branch { lower, upper, spot, bodies, first, wasted_to, memory, entry, here }))
     }
 
-    /// Finds the pits, raises what nothing can fill, and leaves in `best` the spot with the fewest choices.
-    fn survey_pits(&mut self, lower: u32, upper: u32, best: &mut Option<Spot>) -> Survey {
+    /// Makes the next choice that is possible, the one before having ended with `status`.
+    fn next_choice(&mut self, branch: &mut Branch, status: Status) -> Next {
+        if status == Status::Done {
+            return Next::Ended(Status::Done);
+        }
+        loop {
+            self.skyline.undo(branch.here);
+            let fits = if let Some(index) = branch.bodies.next() {
+                self.skyline.place(self.choices[index], branch.spot.pit.ground)
+            } else if let Some(height) = branch.wasted_to.take() {
+                self.skyline.raise(branch.spot.section, height)
+            } else {
+                break;
+            };
+            if fits {
+                return Next::Solve(branch.lower, branch.upper);
+            }
+        }
+        self.choices.truncate(branch.first);
+        if let Some((slot, print)) = branch.memory {
+            self.memory.failed[slot] = print;
+        }
+        self.skyline.undo(branch.entry);
+        Next::Ended(Status::Failed)
+    }
+
+    /// Turns to the next part with something to place, the one before having ended with `status`.
+    fn next_part(&mut self, parts: &mut Parts, status: Status) -> Next {
+        if status == Status::Failed {
+            self.choices.truncate(parts.choices);
+            self.skyline.undo(parts.entry);
+            return Next::Ended(Status::Failed);
+        }
+        while parts.lower < parts.upper {
+            let from = parts.lower;
+            parts.lower = self.skyline.next_split(from, parts.upper).unwrap_or(parts.upper);
+            if self.skyline.anyone_waits(from, parts.lower) {
+                return Next::Solve(from, parts.lower);
+            }
+        }
+        Next::Ended(Status::Done)
+    }
+
+    /// Looks again at the pits that may have changed: raises what nothing can fill, and notes the best spot of each.
+    fn survey_pits(&mut self, lower: u32, upper: u32) -> Survey {
+        if !self.skyline.gapped.is_empty() {
+            // A body with gaps ties distant pits together.
+            (lower..upper).for_each(|section| self.skyline.stale.set(section, true));
+        }
         let mut raised = false;
-        let mut left = FAR;
         let mut from = lower;
-        while from < upper {
-            let ground = self.skyline.floor[from as usize];
-            let run = self.skyline.floor[from as usize..upper as usize].iter();
-            let to = from + run.take_while(|&&floor| floor == ground).count() as u32;
-            let right = if to < upper { self.skyline.floor[to as usize] } else { FAR };
-            if left > ground && right > ground {
-                let pit = Pit { lower: from, upper: to, ground, rim: left.min(right) };
-                match self.survey(self.with_full_rim(pit), best) {
-                    Survey::Hopeless => return Survey::Hopeless,
-                    Survey::Raised => raised = true,
+        while let Some(stale) = self.skyline.stale.first_in(from, upper) {
+            // The run in front stands beside a wall that may have changed; so does the one behind.
+            let mut run = self.skyline.run_around(stale.max(lower + 1) - 1);
+            loop {
+                let was_stale = self.skyline.stale.first_in(run.start, run.end).is_some();
+                self.skyline.stale.clear(run.start, run.end);
+                match self.survey_run(&run) {
+                    Survey::Hopeless => {
+                        self.skyline.stale.set(run.start, true);
+                        return Survey::Hopeless;
+                    }
+                    Survey::Raised => {
+                        // What was not raised of it is now another run.
+                        run.clone().for_each(|section| self.skyline.stale.set(section, true));
+                        raised = true;
+                    }
                     Survey::Unchanged => {}
                 }
+                from = run.end;
+                if from >= upper {
+                    break;
+                }
+                run = self.skyline.run_around(from);
+                if !was_stale && self.skyline.stale.first_in(run.start, run.end).is_none() {
+                    break;
+                }
             }
-            left = ground;
-            from = to;
         }
         if raised { Survey::Raised } else { Survey::Unchanged }
+    }
+
+    /// Looks at one run of sections of the same height, and at what could fill it if it is a pit.
+    fn survey_run(&mut self, run: &std::ops::Range<u32>) -> Survey {
+        run.clone().for_each(|section| self.spots.set(section, None));
+        self.looked_at += u64::from(run.end - run.start);
+        let ground = self.skyline.floor[run.start as usize];
+        let (left, right) = self.skyline.walls(run);
+        if left < ground || right < ground {
+            return Survey::Unchanged;
+        }
+        let pit = self.with_full_rim(Pit { lower: run.start, upper: run.end, ground, rim: left.min(right) });
+        let mut best = None;
+        let survey = self.survey(pit, &mut best);
+        if matches!(survey, Survey::Unchanged) {
+            self.spots.set(run.start, best);
+        }
+        survey
     }
 
     /// Lowers the rim to the tops of obstacles over the pit, and to the ground of bodies with gaps that reach
@@ -367,7 +441,9 @@ impl Search<'_, '_, '_> {
         let mut cover = std::mem::take(&mut self.cover);
         cover.clear();
         cover.resize((pit.upper - pit.lower) as usize + 1, Cover::default());
-        self.for_each_fitting(pit, |skyline, body| {
+        let mut seen = 0;
+        self.for_each_fitting(pit, pit.upper, |skyline, body| {
+            seen += 1;
             let choice = i32::from(skyline.is_next(body));
             for piece in skyline.pieces(body) {
                 let (lower, upper) = (piece.lower.max(pit.lower), piece.upper.min(pit.upper));
@@ -382,6 +458,7 @@ impl Search<'_, '_, '_> {
         });
         let result = self.judge(pit, &cover, best);
         self.cover = cover;
+        self.looked_at += seen;
         result
     }
 
@@ -419,9 +496,9 @@ impl Search<'_, '_, '_> {
         if raised { Survey::Raised } else { Survey::Unchanged }
     }
 
-    /// Calls `visit` for the waiting bodies that could rest on the ground of a pit.
-    fn for_each_fitting(&self, pit: Pit, mut visit: impl FnMut(&Skyline, u32)) {
-        for section in pit.lower..pit.upper {
+    /// Calls `visit` for the waiting bodies that could rest on the ground of a pit and begin in it before `end`.
+    fn for_each_fitting(&self, pit: Pit, end: u32, mut visit: impl FnMut(&Skyline, u32)) {
+        for section in pit.lower..end {
             for body in self.skyline.starting(section) {
                 let shape = &self.skyline.shapes[body as usize];
                 if shape.upper <= pit.upper
@@ -453,19 +530,21 @@ impl Search<'_, '_, '_> {
         let mut height = self.skyline.lid(section, pit.rim);
         // The narrowest of those that could rest here and live nowhere else, for the test of dominance.
         let mut thinnest_here = FAR;
-        self.for_each_fitting(pit, |skyline, body| {
+        // What begins later matters only to how much is wasted.
+        let end = if self.skyline.slack[section as usize] > 0 { pit.upper } else { section + 1 };
+        self.for_each_fitting(pit, end, |skyline, body| {
             let shape = &skyline.shapes[body as usize];
             let top = align_up(pit.ground, shape.align) + shape.thickness;
             let lives_here = skyline.pieces(body).iter().any(|piece| piece.lower <= section && section < piece.upper);
-            if !lives_here {
-                height = height.min(top);
-            } else {
+            if lives_here {
                 if shape.upper - shape.lower == 1 {
                     thinnest_here = thinnest_here.min(top);
                 }
                 if skyline.is_next(body) {
                     choices.push(body);
                 }
+            } else {
+                height = height.min(top);
             }
         });
         let scores = &self.scores;
@@ -477,6 +556,8 @@ impl Search<'_, '_, '_> {
         let wasted = height - pit.ground;
         let slack = self.skyline.slack[section as usize] as u64;
         if wasted > slack {
+            // Without slack the height is only an estimate from above: one byte is all that is sure to be short.
+            let wasted = if slack == 0 { 1 } else { wasted };
             self.skyline.note_shortfall(wasted - slack);
             return None;
         }

@@ -9,6 +9,7 @@
 //! The crate also runs inside other people's processes: it starts threads only while it solves, only as many as it
 //! is given, and keeps none.
 
+mod bits;
 mod blame;
 mod effort;
 mod exact;
@@ -28,6 +29,7 @@ mod share;
 mod skyline;
 mod solve;
 mod spill;
+mod spots;
 mod strip;
 mod validate;
 

@@ -1,6 +1,6 @@
 //! A small deterministic generator: the same seed gives the same plan on every machine.
 
-/// SplitMix64.
+/// The generator known as `SplitMix64`.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -120,9 +120,9 @@ fn cheapest(
         {
             let weight = weight(block);
             if weight.is_finite() {
-                cost += weight
+                cost += weight;
             } else {
-                infinite += 1
+                infinite += 1;
             }
             started += 1;
         }
@@ -130,9 +130,9 @@ fn cheapest(
             && end <= offset
         {
             if weight.is_finite() {
-                cost -= weight
+                cost -= weight;
             } else {
-                infinite -= 1
+                infinite -= 1;
             }
             ended += 1;
         }

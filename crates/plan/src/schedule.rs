@@ -14,6 +14,7 @@ use crate::greedy::{self, RECIPES};
 use crate::options::{Options, Techniques};
 use crate::outcome::{Solver, Stopped};
 use crate::overlaps::Overlaps;
+use crate::random::mix;
 use crate::strip::Strip;
 use crate::{online, repair};
 
@@ -21,10 +22,13 @@ use crate::{online, repair};
 const LANES: usize = 4;
 
 /// Bodies up to which complete search is tried.
-const LARGEST_EXACT: usize = 8_192;
+const LARGEST_EXACT: usize = 32_768;
 
 /// The share of work of a first task; a unit takes about 0.15 µs.
 const FIRST_SHARE: u64 = 4_000;
+
+/// Batches after which a task's share of work doubles.
+const BATCHES_PER_SHARE: usize = 5;
 
 /// What limits a whole solve, and what was used of it.
 pub(crate) struct Budget<'a> {
@@ -116,8 +120,8 @@ struct Part {
     height: u64,
     bound: u64,
     solver: Solver,
-    /// Tasks made so far.
-    next: usize,
+    /// Batches made so far.
+    batches: usize,
     /// What complete searches remember, one for each place in a batch, so that it does not matter which thread
     /// runs which task.
     memories: [Mutex<Memory>; LANES],
@@ -131,7 +135,17 @@ fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec
             let best: Vec<u64> = bodies.iter().map(|&body| offsets[body as usize]).collect();
             let height = strip.height(&best);
             let bound = strip.lower_bound();
-            Part { strip, bodies, overlaps: None, best, height, bound, solver, next: 0, memories: Default::default() }
+            Part {
+                strip,
+                bodies,
+                overlaps: None,
+                best,
+                height,
+                bound,
+                solver,
+                batches: 0,
+                memories: Default::default(),
+            }
         })
         .collect()
 }
@@ -144,12 +158,11 @@ struct Goal {
 }
 
 impl Goal {
-    /// The ceiling for a turn: the goal itself, or every other time one between it and `best`, at half the
-    /// distance, a quarter, three quarters and an eighth.
-    fn ceiling(&self, turn: usize, best: u64) -> u64 {
+    /// A ceiling between the goal and `best`: at half the distance, a quarter, three quarters, an eighth, in turn.
+    fn ceiling_above(&self, turn: usize, best: u64) -> u64 {
         let distance = best - 1 - self.height;
-        let aims = [0, distance / 2, 0, distance / 4, 0, distance / 4 * 3, 0, distance / 8];
-        self.height + if self.anything_lower { aims[turn % aims.len()] } else { 0 }
+        let above = [distance / 2, distance / 4, distance / 4 * 3, distance / 8];
+        self.height + if self.anything_lower { above[(turn - 1) % above.len()] } else { 0 }
     }
 }
 
@@ -178,21 +191,20 @@ impl Part {
 
     /// Runs one batch of tasks; false when there is nothing left to try.
     fn work_on(&mut self, goal: Goal, budget: &mut Budget) -> bool {
-        let techniques = budget.options.techniques;
-        let mut batch = Vec::new();
-        let mut idle = 0;
-        while batch.len() < LANES && idle < CYCLE {
-            match self.task(self.next, &goal, techniques, budget.options.seed) {
-                Some(task) => batch.push((task, self.share(self.next))),
-                None => idle += 1,
+        let options = budget.options;
+        let batch = loop {
+            let number = self.batches;
+            self.batches += 1;
+            let batch = self.batch(number, &goal, options.techniques, options.seed);
+            if !batch.is_empty() {
+                break batch;
             }
-            self.next += 1;
-        }
-        if batch.is_empty() {
-            return false;
-        }
+            if number > RECIPES.len() {
+                return false;
+            }
+        };
         let overlaps = self.overlaps.take().unwrap_or_else(|| Overlaps::new(&self.strip));
-        let reports = self.run(&overlaps, &batch, goal.height, budget);
+        let reports = self.run(&overlaps, &batch, self.share(self.batches - 1), goal.height, budget);
         self.overlaps = Some(overlaps);
         for report in reports {
             match report {
@@ -213,39 +225,42 @@ impl Part {
         true
     }
 
-    /// The task at `index` of the endless list: greedy passes first, then cycles of search and repair. `None` where
-    /// a technique is switched off or does not apply.
-    fn task(&self, index: usize, goal: &Goal, techniques: Techniques, seed: u64) -> Option<Task> {
-        if index < RECIPES.len() {
-            return techniques.greedy.then_some(Task::Greedy { recipe: index });
+    /// The tasks of batch `number`: greedy passes in the first, then searches and repairs under the goal and under
+    /// ceilings above it, with the other greedy passes in between.
+    fn batch(&self, number: usize, goal: &Goal, techniques: Techniques, seed: u64) -> Vec<Task> {
+        let greedy = |recipe: usize| (techniques.greedy && recipe < RECIPES.len()).then_some(Task::Greedy { recipe });
+        if number == 0 {
+            return (0..LANES).filter_map(greedy).collect();
         }
-        let (cycle, turn) = ((index - RECIPES.len()) / CYCLE, (index - RECIPES.len()) % CYCLE);
-        let seed = crate::random::mix(seed ^ ((index as u64) << 32));
-        let ceiling = goal.ceiling(turn, self.height);
-        if turn % REPAIR_EVERY == REPAIR_EVERY - 1 {
-            return techniques.repair.then_some(Task::Repair { ceiling, seed });
-        }
-        if !techniques.exact || self.strip.len() > LARGEST_EXACT {
-            return None;
-        }
-        let mut taste = TASTES[turn % TASTES.len()];
-        taste.chance += if cycle == 0 { 0.0 } else { 0.2 };
-        Some(Task::Exact { ceiling, manner: Manner { taste, seed, fresh: turn / 2 % 2 == 1 } })
+        let seed = |lane: usize| mix(seed ^ mix((number * LANES + lane) as u64));
+        let above = goal.ceiling_above(number, self.height);
+        let repair = |lane: usize, ceiling: u64| techniques.repair.then(|| Task::Repair { ceiling, seed: seed(lane) });
+        let exact = |lane: usize, ceiling: u64, fresh: bool| {
+            let mut taste = TASTES[(number * (LANES - 1) + lane + LANES) % TASTES.len()];
+            taste.chance += if number <= TASTES.len() { 0.0 } else { 0.2 };
+            let manner = Manner { taste, seed: seed(lane), fresh };
+            (techniques.exact && self.strip.len() <= LARGEST_EXACT).then_some(Task::Exact { ceiling, manner })
+        };
+        let even = number.is_multiple_of(2);
+        let first = if even { None } else { repair(0, if number % 4 == 1 { above } else { goal.height }) };
+        let lanes = [
+            first.or_else(|| exact(0, goal.height, true)).or_else(|| repair(0, above)),
+            exact(1, goal.height, false),
+            exact(2, above, even),
+            greedy(LANES - 1 + number).or_else(|| exact(3, goal.height, true)),
+        ];
+        lanes.into_iter().flatten().collect()
     }
 
-    /// The units of work that the task at `index` gets.
-    fn share(&self, index: usize) -> u64 {
-        if index < RECIPES.len() {
-            return u64::MAX;
-        }
-        let dive = self.strip.len() as u64 * (1 + u64::from(self.strip.sections) / 16);
-        let cycle = ((index - RECIPES.len()) / CYCLE).min(40);
-        FIRST_SHARE.max(dive).saturating_mul(1 << cycle)
+    /// The units of work that each task of batch `number` gets: enough to place every body, doubling now and then.
+    fn share(&self, number: usize) -> u64 {
+        let bodies = self.strip.len() as u64;
+        FIRST_SHARE.max(bodies * (4 + bodies / 256)).saturating_mul(1 << (number / BATCHES_PER_SHARE).min(40))
     }
 
     /// Runs tasks on the threads given. A task that ends the search stops those behind it, and what those found
     /// by then is dropped: the result is the same as if the tasks had run one after the other.
-    fn run(&self, overlaps: &Overlaps, batch: &[(Task, u64)], goal: u64, budget: &mut Budget) -> Vec<Report> {
+    fn run(&self, overlaps: &Overlaps, batch: &[Task], share: u64, goal: u64, budget: &mut Budget) -> Vec<Report> {
         let options = budget.options;
         let left = options.work.map_or(u64::MAX, |limit| limit.saturating_sub(budget.work));
         let stop: Vec<AtomicBool> = batch.iter().map(|_| AtomicBool::new(false)).collect();
@@ -254,11 +269,12 @@ impl Part {
         let work = || {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&(task, share)) = batch.get(index) else { return };
+                let Some(&task) = batch.get(index) else { return };
                 if stop[index].load(Ordering::Relaxed) {
                     continue;
                 }
-                let mut effort = Effort::new(share.min(left), budget.deadline, [options.cancel, &stop[index]]);
+                let share = if matches!(task, Task::Greedy { .. }) { left } else { share.min(left) };
+                let mut effort = Effort::new(share, budget.deadline, [options.cancel, &stop[index]]);
                 let report = self.attempt(task, overlaps, options.techniques, &self.memories[index], &mut effort);
                 let ends = match &report {
                     Report::Plan(offsets, _) => self.strip.height(offsets) <= goal,
@@ -316,9 +332,3 @@ impl Part {
         }
     }
 }
-
-/// Tasks of a cycle.
-const CYCLE: usize = 20;
-
-/// One task in this many is a repair.
-const REPAIR_EVERY: usize = 5;

@@ -2,6 +2,7 @@
 //!
 //! Every change is written to a trail, so that a search can go back to any mark at the cost of what it undoes.
 
+use crate::bits::Bits;
 use crate::random::mix;
 use crate::strip::{Piece, Strip, align_up};
 
@@ -65,6 +66,12 @@ pub(crate) struct Skyline<'a> {
     placed: Vec<bool>,
     pub offsets: Vec<u64>,
     changes: Vec<Change>,
+    /// Sections whose floor is not that of the section in front.
+    steps: Bits,
+    /// Sections such that no waiting body lives both in them and in the section in front.
+    splits: Bits,
+    /// Sections whose pit may have changed since it was looked at.
+    pub stale: Bits,
     order_placed: Vec<u32>,
     /// The least by which a refused change exceeded the ceiling.
     pub shortfall: u64,
@@ -106,10 +113,17 @@ impl<'a> Skyline<'a> {
             offsets: strip.bodies.iter().map(|body| body.pin.unwrap_or(align_up(strip.floor, body.align))).collect(),
             shapes,
             changes: Vec::new(),
+            steps: Bits::new(sections + 1),
+            splits: Bits::new(sections + 1),
+            stale: Bits::new(sections + 1),
             order_placed: Vec::new(),
             shortfall: FAR,
         };
         skyline.fill_slack()?;
+        for section in 0..strip.sections {
+            skyline.splits.set(section, skyline.crossing[section as usize] == 0);
+            skyline.touch(section);
+        }
         Ok(skyline)
     }
 
@@ -178,9 +192,54 @@ impl<'a> Skyline<'a> {
         self.waits(body) && (twin == NOBODY || !self.waits(twin))
     }
 
-    /// Whether no waiting body lives on both sides of the border in front of `section`.
-    pub fn splits_at(&self, section: u32) -> bool {
-        self.crossing[section as usize] == 0
+    /// The first section after `lower` and before `upper` such that no waiting body lives on both sides of the
+    /// border in front of it.
+    pub fn next_split(&self, lower: u32, upper: u32) -> Option<u32> {
+        self.splits.first_in(lower + 1, upper)
+    }
+
+    /// The sections around `section` that are as high as it is and that waiting bodies connect to it.
+    pub fn run_around(&self, section: u32) -> std::ops::Range<u32> {
+        let ends = |bits: &Bits| bits.first_in(section + 1, self.strip.sections).unwrap_or(self.strip.sections);
+        let starts = |bits: &Bits| bits.last_in(0, section).unwrap_or(0);
+        starts(&self.steps).max(starts(&self.splits))..ends(&self.steps).min(ends(&self.splits))
+    }
+
+    /// The heights of what stands on both sides of a run; beyond a border that nothing crosses stands a wall
+    /// without end.
+    pub fn walls(&self, run: &std::ops::Range<u32>) -> (u64, u64) {
+        let is_split = |border: u32| self.splits.first_in(border, border + 1).is_some();
+        let left = if is_split(run.start) { FAR } else { self.floor[run.start as usize - 1] };
+        let right =
+            if run.end == self.strip.sections || is_split(run.end) { FAR } else { self.floor[run.end as usize] };
+        (left, right)
+    }
+
+    /// Notes that the floor of `section` was changed.
+    fn touch(&mut self, section: u32) {
+        let at = section as usize;
+        if at > 0 {
+            self.steps.set(section, self.floor[at] != self.floor[at - 1]);
+        }
+        if at + 1 < self.floor.len() {
+            self.steps.set(section + 1, self.floor[at] != self.floor[at + 1]);
+        }
+        self.stale.set(section, true);
+    }
+
+    /// Notes that a body began (or ceased) to wait.
+    fn count_crossings(&mut self, body: u32, waits: bool) {
+        let shape = &self.shapes[body as usize];
+        for border in shape.lower + 1..shape.upper {
+            let count = &mut self.crossing[border as usize];
+            let was = *count;
+            *count = if waits { was + 1 } else { was - 1 };
+            if was == 0 || *count == 0 {
+                self.splits.set(border, *count == 0);
+                self.stale.set(border - 1, true);
+                self.stale.set(border, true);
+            }
+        }
     }
 
     /// Whether some body that lives in these sections only is still to be placed.
@@ -212,11 +271,8 @@ impl<'a> Skyline<'a> {
     pub fn place(&mut self, body: u32, ground: u64) -> bool {
         let shape = &self.shapes[body as usize];
         let offset = align_up(ground, shape.align);
-        let (lower, upper) = (shape.lower as usize, shape.upper as usize);
         let mut worst = self.ceiling as i64 - (offset + shape.size) as i64;
-        for border in &mut self.crossing[lower + 1..upper.max(lower + 1)] {
-            *border -= 1;
-        }
+        self.count_crossings(body, false);
         self.placed[body as usize] = true;
         self.offsets[body as usize] = offset;
         self.order_placed.push(body);
@@ -247,6 +303,7 @@ impl<'a> Skyline<'a> {
         if !self.obstacles.items.is_empty() {
             self.lift(section);
         }
+        self.touch(section);
         self.slack[at]
     }
 
@@ -268,24 +325,25 @@ impl<'a> Skyline<'a> {
 
     /// Takes back everything since `mark`.
     pub fn undo(&mut self, mark: Mark) {
-        for change in self.changes.drain(mark.changes..).rev() {
+        while self.changes.len() > mark.changes
+            && let Some(change) = self.changes.pop()
+        {
             let at = change.section as usize;
             self.floor[at] = change.floor;
             self.slack[at] = change.slack;
             self.next_obstacle[at] = change.obstacle;
+            self.touch(change.section);
         }
-        for body in self.order_placed.drain(mark.placed..) {
+        while self.order_placed.len() > mark.placed
+            && let Some(body) = self.order_placed.pop()
+        {
             self.placed[body as usize] = false;
-            let shape = &self.shapes[body as usize];
-            let (lower, upper) = (shape.lower as usize, shape.upper as usize);
-            for border in &mut self.crossing[lower + 1..upper.max(lower + 1)] {
-                *border += 1;
-            }
+            self.count_crossings(body, true);
         }
     }
 
-    /// A fingerprint of all that decides whether the waiting bodies of these sections fit below the ceiling: 128 bits, so that two
-    /// states that differ are taken for one with a probability that can be neglected.
+    /// A fingerprint of all that decides whether the waiting bodies of these sections fit below the ceiling: 128
+    /// bits, so that two states that differ are taken for one with a probability that can be neglected.
     pub fn fingerprint(&self, lower: u32, upper: u32) -> u128 {
         let mut print = scatter(((u64::from(lower) << 32) | u64::from(upper)) ^ mix(self.ceiling));
         for section in lower..upper {

@@ -1,6 +1,6 @@
 //! The way from a problem to an outcome: pins, ties, sharing, pools, the bound, and the judge at the end.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lowtide_core::{BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
 
@@ -250,7 +250,7 @@ fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budg
         return Blame { buffers: moment, irreducible: true };
     }
     let options = budget.options;
-    let grace = options.time_limit.unwrap_or(std::time::Duration::from_secs(60)).max(SIDE_QUESTION);
+    let grace = options.time_limit.unwrap_or(Duration::from_mins(1)).max(SIDE_QUESTION);
     let end = Instant::now() + grace;
     blame::shrink(
         inside,

@@ -1,6 +1,6 @@
 //! Whether a plan keeps every promise of its problem: small, public, and sharing nothing with the solvers.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use lowtide_core::{BufferIndex, Bytes, Class, Plan, PoolIndex, Problem};
@@ -270,7 +270,7 @@ fn check_overlaps(problem: &Problem, plan: &Plan) -> Verdict {
         events.push((stay.upper, false, index as u32));
     }
     events.sort_unstable();
-    let mut living: BTreeMap<(PoolIndex, u64, u32), ()> = BTreeMap::new();
+    let mut living: BTreeSet<(PoolIndex, u64, u32)> = BTreeSet::new();
     for (_, begins, index) in events {
         let stay = &stays[index as usize];
         let pool = plan.placement(stay.buffer).pool;
@@ -281,8 +281,8 @@ fn check_overlaps(problem: &Problem, plan: &Plan) -> Verdict {
         }
         // Those that begin inside the newcomer, then those below it up to one that cannot hide another: without
         // kin, whatever reached past it would have been found when it came.
-        let above = living.range(key..(pool, stay.top, 0)).map(|(&(_, _, other), ())| other);
-        let below = living.range((pool, 0, 0)..key).rev().map(|(&(_, _, other), ())| other);
+        let above = living.range(key..(pool, stay.top, 0)).map(|&(_, _, other)| other);
+        let below = living.range((pool, 0, 0)..key).rev().map(|&(_, _, other)| other);
         for other in above {
             if !kinship.may_overlap(plan, stay.buffer, stays[other as usize].buffer) {
                 return overlap(stay.buffer, stays[other as usize].buffer);
@@ -298,7 +298,7 @@ fn check_overlaps(problem: &Problem, plan: &Plan) -> Verdict {
                 break;
             }
         }
-        living.insert(key, ());
+        living.insert(key);
     }
     Verdict::Valid
 }
