@@ -95,6 +95,16 @@ fn keys(strip: &Strip, rank: Rank) -> Vec<u128> {
     }
 }
 
+/// The units of work that one pass takes: every body looks at all that live beside it.
+pub(crate) fn units(strip: &Strip) -> u64 {
+    let (begun, ended) = begun_and_ended(strip);
+    let beside = |body: usize| {
+        let hull = strip.hull(body);
+        u64::from(begun[hull.end as usize] - ended[hull.start as usize])
+    };
+    (0..strip.len()).map(beside).sum::<u64>() / PIECES_PER_UNIT
+}
+
 /// For each section, how many bodies began before it and how many ended at or before it.
 fn begun_and_ended(strip: &Strip) -> (Vec<u32>, Vec<u32>) {
     let mut begun = vec![0_u32; strip.sections as usize + 2];

@@ -27,6 +27,9 @@ const LARGEST_EXACT: usize = 32_768;
 /// The share of work of a first task; a unit takes about 0.15 µs.
 const FIRST_SHARE: u64 = 4_000;
 
+/// Units of work of the longest greedy pass that is worth waiting for: some ten seconds.
+const LONGEST_PASS: u64 = 100_000_000;
+
 /// Batches after which a task's share of work doubles.
 const BATCHES_PER_SHARE: usize = 5;
 
@@ -120,6 +123,8 @@ struct Part {
     height: u64,
     bound: u64,
     solver: Solver,
+    /// Whether greedy passes end in time.
+    passes_pay: bool,
     /// Batches made so far.
     batches: usize,
     /// What complete searches remember, one for each place in a batch, so that it does not matter which thread
@@ -135,6 +140,7 @@ fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec
             let best: Vec<u64> = bodies.iter().map(|&body| offsets[body as usize]).collect();
             let height = strip.height(&best);
             let bound = strip.lower_bound();
+            let passes_pay = greedy::units(&strip) <= LONGEST_PASS;
             Part {
                 strip,
                 bodies,
@@ -143,6 +149,7 @@ fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec
                 height,
                 bound,
                 solver,
+                passes_pay,
                 batches: 0,
                 memories: Default::default(),
             }
@@ -158,6 +165,11 @@ struct Goal {
 }
 
 impl Goal {
+    /// A ceiling below `best` by one part in `parts` of the distance to the goal.
+    fn just_below(&self, parts: u64, best: u64) -> u64 {
+        if self.anything_lower { best - 1 - (best - 1 - self.height) / parts } else { self.height }
+    }
+
     /// A ceiling between the goal and `best`: at half the distance, a quarter, three quarters, an eighth, in turn.
     fn ceiling_above(&self, turn: usize, best: u64) -> u64 {
         let distance = best - 1 - self.height;
@@ -195,7 +207,8 @@ impl Part {
         let batch = loop {
             let number = self.batches;
             self.batches += 1;
-            let batch = self.batch(number, &goal, options.techniques, options.seed);
+            let tasks = self.batch(number, &goal, options.techniques, options.seed);
+            let batch: Vec<(Task, u64)> = tasks.into_iter().map(|task| (task, self.share(task, number))).collect();
             if !batch.is_empty() {
                 break batch;
             }
@@ -204,7 +217,7 @@ impl Part {
             }
         };
         let overlaps = self.overlaps.take().unwrap_or_else(|| Overlaps::new(&self.strip));
-        let reports = self.run(&overlaps, &batch, self.share(self.batches - 1), goal.height, budget);
+        let reports = self.run(&overlaps, &batch, goal.height, budget);
         self.overlaps = Some(overlaps);
         for report in reports {
             match report {
@@ -228,7 +241,9 @@ impl Part {
     /// The tasks of batch `number`: greedy passes in the first, then searches and repairs under the goal and under
     /// ceilings above it, with the other greedy passes in between.
     fn batch(&self, number: usize, goal: &Goal, techniques: Techniques, seed: u64) -> Vec<Task> {
-        let greedy = |recipe: usize| (techniques.greedy && recipe < RECIPES.len()).then_some(Task::Greedy { recipe });
+        let greedy = |recipe: usize| {
+            (techniques.greedy && self.passes_pay && recipe < RECIPES.len()).then_some(Task::Greedy { recipe })
+        };
         if number == 0 {
             return (0..LANES).filter_map(greedy).collect();
         }
@@ -243,24 +258,31 @@ impl Part {
         };
         let even = number.is_multiple_of(2);
         let first = if even { None } else { repair(0, if number % 4 == 1 { above } else { goal.height }) };
+        // Where there is no complete search, repair tries several ceilings at once.
         let lanes = [
             first.or_else(|| exact(0, goal.height, true)).or_else(|| repair(0, above)),
-            exact(1, goal.height, false),
-            exact(2, above, even),
+            exact(1, goal.height, false).or_else(|| repair(1, goal.just_below(8, self.height))),
+            exact(2, above, even).or_else(|| repair(2, goal.just_below(4, self.height))),
             greedy(LANES - 1 + number).or_else(|| exact(3, goal.height, true)),
         ];
         lanes.into_iter().flatten().collect()
     }
 
-    /// The units of work that each task of batch `number` gets: enough to place every body, doubling now and then.
-    fn share(&self, number: usize) -> u64 {
+    /// The units of work that a task of batch `number` gets: enough for a greedy pass to end, for the others enough
+    /// to place every body, doubling now and then.
+    fn share(&self, task: Task, number: usize) -> u64 {
         let bodies = self.strip.len() as u64;
-        FIRST_SHARE.max(bodies * (4 + bodies / 256)).saturating_mul(1 << (number / BATCHES_PER_SHARE).min(40))
+        let once = match task {
+            Task::Greedy { .. } => return u64::MAX,
+            Task::Repair { .. } => 8 * bodies,
+            Task::Exact { .. } => bodies * (4 + bodies / 256),
+        };
+        FIRST_SHARE.max(once).saturating_mul(1 << (number / BATCHES_PER_SHARE).min(40))
     }
 
     /// Runs tasks on the threads given. A task that ends the search stops those behind it, and what those found
     /// by then is dropped: the result is the same as if the tasks had run one after the other.
-    fn run(&self, overlaps: &Overlaps, batch: &[Task], share: u64, goal: u64, budget: &mut Budget) -> Vec<Report> {
+    fn run(&self, overlaps: &Overlaps, batch: &[(Task, u64)], goal: u64, budget: &mut Budget) -> Vec<Report> {
         let options = budget.options;
         let left = options.work.map_or(u64::MAX, |limit| limit.saturating_sub(budget.work));
         let stop: Vec<AtomicBool> = batch.iter().map(|_| AtomicBool::new(false)).collect();
@@ -269,12 +291,11 @@ impl Part {
         let work = || {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&task) = batch.get(index) else { return };
+                let Some(&(task, share)) = batch.get(index) else { return };
                 if stop[index].load(Ordering::Relaxed) {
                     continue;
                 }
-                let share = if matches!(task, Task::Greedy { .. }) { left } else { share.min(left) };
-                let mut effort = Effort::new(share, budget.deadline, [options.cancel, &stop[index]]);
+                let mut effort = Effort::new(share.min(left), budget.deadline, [options.cancel, &stop[index]]);
                 let report = self.attempt(task, overlaps, options.techniques, &self.memories[index], &mut effort);
                 let ends = match &report {
                     Report::Plan(offsets, _) => self.strip.height(offsets) <= goal,
