@@ -170,10 +170,10 @@ impl Goal {
         if self.anything_lower { best - 1 - (best - 1 - self.height) / parts } else { self.height }
     }
 
-    /// A ceiling between the goal and `best`: at half the distance, a quarter, three quarters, an eighth, in turn.
+    /// A ceiling between the goal and `best`: at half the distance, three quarters, a quarter, seven eighths, in turn.
     fn ceiling_above(&self, turn: usize, best: u64) -> u64 {
         let distance = best - 1 - self.height;
-        let above = [distance / 2, distance / 4, distance / 4 * 3, distance / 8];
+        let above = [distance / 2, distance / 4 * 3, distance / 4, distance / 8 * 7];
         self.height + if self.anything_lower { above[(turn - 1) % above.len()] } else { 0 }
     }
 }
@@ -257,13 +257,16 @@ impl Part {
             (techniques.exact && self.strip.len() <= LARGEST_EXACT).then_some(Task::Exact { ceiling, manner })
         };
         let even = number.is_multiple_of(2);
+        // A goal that was not reached for long may be out of reach.
+        let stubborn = number >= BATCHES_PER_SHARE;
+        let higher = goal.ceiling_above(number + 1, self.height);
         let first = if even { None } else { repair(0, if number % 4 == 1 { above } else { goal.height }) };
         // Where there is no complete search, repair tries several ceilings at once.
         let lanes = [
             first.or_else(|| exact(0, goal.height, true)).or_else(|| repair(0, above)),
             exact(1, goal.height, false).or_else(|| repair(1, goal.just_below(8, self.height))),
             exact(2, above, even).or_else(|| repair(2, goal.just_below(4, self.height))),
-            greedy(LANES - 1 + number).or_else(|| exact(3, goal.height, true)),
+            greedy(LANES - 1 + number).or_else(|| exact(3, if stubborn { higher } else { goal.height }, true)),
         ];
         lanes.into_iter().flatten().collect()
     }
