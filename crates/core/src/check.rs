@@ -29,15 +29,24 @@ impl Problem {
                 self.known_pool(target, || format!("pool `{}`", pool.name))?;
             }
         }
-        for pool in &self.pools {
-            let mut hops = 0;
-            let mut next = pool.spill;
-            while let Some(target) = next {
-                hops += 1;
-                if hops > self.pools.len() {
-                    return Err(ProblemError::BadPools(format!("what pool `{}` spills comes back to it", pool.name)));
+        self.check_spills()
+    }
+
+    /// What spills must end somewhere: walks each chain once, up to a pool that an earlier walk passed.
+    fn check_spills(&self) -> Result<(), ProblemError> {
+        let mut passed_by = vec![None; self.pools.len()];
+        for start in 0..self.pools.len() {
+            let mut at = Some(PoolIndex::new(start));
+            while let Some(pool) = at {
+                match passed_by[pool.get()] {
+                    Some(walk) if walk == start => {
+                        let name = &self.pools[pool.get()].name;
+                        return Err(ProblemError::BadPools(format!("what pool `{name}` spills comes back to it")));
+                    }
+                    Some(_) => break,
+                    None => passed_by[pool.get()] = Some(start),
                 }
-                next = self.pools[target.get()].spill;
+                at = self.pools[pool.get()].spill;
             }
         }
         Ok(())

@@ -169,7 +169,7 @@ pub enum ProblemError {
         gap: Lifetime,
     },
     /// A pin is no multiple of the alignment.
-    #[error("buffer `{id}` is pinned at {pin:?}, which is no multiple of its alignment {align}")]
+    #[error("buffer `{id}` is pinned at {}, which is no multiple of its alignment {align}", .pin.get())]
     MisalignedPin {
         /// The buffer.
         id: Box<str>,

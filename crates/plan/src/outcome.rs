@@ -49,8 +49,8 @@ impl Stopped {
             Self::Proved => "proved",
             Self::Exhausted => "exhausted",
             Self::Work => "work",
-            Self::Cancelled => "cancelled",
-            Self::Time => "time",
+            // Both depend on the clock of whoever watched, so that such a result need not come again.
+            Self::Cancelled | Self::Time => "time",
         }
     }
 }

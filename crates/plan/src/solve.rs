@@ -1,5 +1,6 @@
 //! The way from a problem to an outcome: pins, ties, sharing, pools, the bound, and the judge at the end.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lowtide_core::{BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
@@ -250,14 +251,26 @@ fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budg
         return Blame { buffers: moment, irreducible: true };
     }
     let options = budget.options;
+    if options.time_limit.is_none() {
+        // Without a clock the answer must not depend on one: each question gets the same work.
+        let patient = Options { work: Some(WORK_PER_QUESTION), ..*options };
+        let fits = |some: &[BufferIndex]| fits_alone(problem, pool, some, &patient, None);
+        return blame::shrink(inside, fits, || options.cancel.load(Ordering::Relaxed));
+    }
     let grace = options.time_limit.unwrap_or(Duration::from_mins(1)).max(SIDE_QUESTION);
     let end = Instant::now() + grace;
     blame::shrink(
         inside,
-        |some| fits_alone(problem, pool, some, options, end),
-        || Instant::now() >= end || options.cancel.load(std::sync::atomic::Ordering::Relaxed),
+        |some| {
+            let left = end.saturating_duration_since(Instant::now());
+            fits_alone(problem, pool, some, options, Some(Instant::now() + (left / 8).max(SIDE_QUESTION).min(left)))
+        },
+        || Instant::now() >= end || options.cancel.load(Ordering::Relaxed),
     )
 }
+
+/// Units of work for each question that is asked to find whom to blame.
+const WORK_PER_QUESTION: u64 = 1_000_000;
 
 /// Whether some buffers of a pool fit it by themselves; `None` where that cannot be told soon.
 fn fits_alone(
@@ -265,15 +278,13 @@ fn fits_alone(
     pool: PoolIndex,
     some: &[BufferIndex],
     options: &Options,
-    end: Instant,
+    deadline: Option<Instant>,
 ) -> Option<bool> {
     let mut part = problem.restricted(some);
     for buffer in &mut part.buffers {
         buffer.pool = PoolIndex::default();
     }
     part.pools = vec![Pool { spill: None, ..problem.pools[pool.get()].clone() }];
-    let left = end.saturating_duration_since(Instant::now());
-    let deadline = Some(Instant::now() + (left / 8).max(SIDE_QUESTION).min(left));
     let mut budget = Budget { options, deadline, work: 0 };
     let ties = Ties::new(&part).ok()?;
     let attempt = best_attempt(&part, &ties, &mut budget, &|_, _| {}).ok()?;

@@ -1,0 +1,87 @@
+//! The command line as a whole: which verbs there are, and the options that every one of them has.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::{bench, check, completions, demo, plan};
+
+/// Plans the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
+#[derive(Debug, Parser)]
+#[command(name = "lowtide", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Cli {
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true, display_order = 100)]
+    pub color: Color,
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lowtide demo                            a recorded training step, planned
+  lowtide plan lifetimes.csv -o plan.csv  an offset for every buffer
+  lowtide check lifetimes.csv plan.csv    whether a plan holds
+
+Exit codes: 0 done, it fits; 1 the answer is no; 2 bad usage, bad input or an
+internal error";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Give every buffer of a problem or a recorded run its place
+    Plan(plan::Arguments),
+    /// Tell whether a plan holds
+    Check(check::Arguments),
+    /// Measure the planner, alone or beside others
+    Bench(bench::Arguments),
+    /// Plan a recorded training step that comes with the program
+    Demo(demo::Arguments),
+    /// Print a script that completes `lowtide` in a shell
+    Completions(completions::Arguments),
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+impl Color {
+    /// Makes this the choice for everything that the process writes.
+    pub(crate) fn apply(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::AlwaysAnsi,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands() {
+            let of_its_own = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let of_a_part = verb.get_subcommands().filter_map(|part| part.get_after_help()).map(ToString::to_string);
+            let help: String = of_a_part.chain([of_its_own]).collect();
+            assert!(help.contains("Example") && help.contains("  lowtide "), "{}", verb.get_name());
+        }
+    }
+}

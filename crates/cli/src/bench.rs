@@ -1,0 +1,32 @@
+//! `lowtide bench`: measures what Lowtide does on files of the reader's choice, beside rivals in the same run.
+
+pub mod plan;
+
+mod instances;
+mod report;
+mod rival;
+mod table;
+
+use clap::{Args, Subcommand};
+
+use crate::{Answer, Console, Failure};
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Plan many files, alone or beside other planners
+    Plan(plan::Arguments),
+}
+
+/// Measures and tells.
+pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
+    match &arguments.what {
+        What::Plan(arguments) => plan::run(arguments, console),
+    }
+}

@@ -1,0 +1,200 @@
+//! From an input to the problem that is asked about: which step, at which alignment, in how much memory.
+
+use std::io::Write;
+
+use clap::Args;
+use lowtide_core::{Align, BufferIndex, Bytes, Plan, Problem, StepIndex, Trace};
+use lowtide_formats::{Input, Lifetimes};
+use lowtide_plan::{one_step, whole_run};
+
+use crate::Failure;
+use crate::source::Source;
+
+/// What is asked of an input; the same for every verb that reads problems.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Terms {
+    /// The memory there is: bytes, or such as 1.5GiB
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<Bytes>,
+    /// Every offset is a multiple of this, beside the alignments that the input gives
+    #[arg(long, value_name = "SIZE", value_parser = parse_align)]
+    pub align: Option<Align>,
+    /// The step of a recorded run, instead of the whole run
+    #[arg(long, value_name = "N")]
+    pub step: Option<u64>,
+}
+
+impl Terms {
+    /// As they can be typed again, behind a command.
+    pub(crate) fn typed(&self) -> String {
+        let Self { capacity, align, step } = self;
+        let options = [
+            step.map(|step| format!(" --step {step}")),
+            align.map(|align| format!(" --align {align}")),
+            capacity.map(|capacity| format!(" --capacity {}", capacity.get())),
+        ];
+        options.into_iter().flatten().collect()
+    }
+}
+
+fn parse_align(text: &str) -> Result<Align, String> {
+    let bytes: Bytes = text.parse().map_err(|error: lowtide_core::ParseBytesError| error.to_string())?;
+    Align::new(bytes.get()).ok_or_else(|| "an alignment is at least 1".to_owned())
+}
+
+/// A problem, and what is left of the file it came from.
+pub(crate) struct Question {
+    name: String,
+    body: Body,
+}
+
+enum Body {
+    /// A table whose rows are written again with offsets.
+    Lifetimes(Box<Lifetimes>),
+    Problem(Problem),
+}
+
+impl Question {
+    /// Reads `source` and applies `terms`.
+    pub fn read(source: &Source, terms: &Terms) -> Result<Self, Failure> {
+        Self::new(source.to_string(), source.read(Input::read)?, terms)
+    }
+
+    /// Applies `terms` to `input`, which messages call `name`.
+    pub fn new(name: String, input: Input, terms: &Terms) -> Result<Self, Failure> {
+        let body = match input {
+            Input::Trace(trace) => Body::Problem(of_trace(&name, &trace, terms)?),
+            Input::Plan(_) => {
+                let hint = "give the problem that it is a plan for; `lowtide check PROBLEM PLAN` checks a plan";
+                return Err(Failure::unfit(&name, "this is a plan, not a problem", hint));
+            }
+            other if terms.step.is_some() => {
+                let message = format!("there is no step in {}; only a recorded run has steps", other.what());
+                return Err(Failure::unfit(&name, message, "leave out `--step`, or give a trace"));
+            }
+            Input::Lifetimes(lifetimes) => Body::Lifetimes(Box::new(lifetimes)),
+            Input::Problem(problem) => Body::Problem(problem),
+            other => return Err(Failure::unfit(&name, format!("cannot plan {}", other.what()), "give a problem")),
+        };
+        Self { name, body }.under(terms)
+    }
+
+    /// A problem that came from no file.
+    pub fn made(name: String, problem: Problem, terms: &Terms) -> Result<Self, Failure> {
+        Self { name, body: Body::Problem(problem) }.under(terms)
+    }
+
+    fn under(mut self, terms: &Terms) -> Result<Self, Failure> {
+        if let Some(capacity) = terms.capacity {
+            self.limit(capacity)?;
+        }
+        if let Some(align) = terms.align {
+            self.align(align)?;
+        }
+        Ok(self)
+    }
+
+    fn limit(&mut self, capacity: Bytes) -> Result<(), Failure> {
+        let [pool] = self.problem_mut().pools.as_mut_slice() else {
+            let message = format!("`--capacity` is for one pool; the problem has {}", self.problem().pools.len());
+            return Err(Failure::unfit(&self.name, message, "give each pool its `capacity` in the problem's JSON"));
+        };
+        pool.capacity = Some(capacity);
+        Ok(())
+    }
+
+    fn align(&mut self, align: Align) -> Result<(), Failure> {
+        for buffer in &mut self.problem_mut().buffers {
+            let Some(common) = buffer.align.checked_common_multiple(align) else {
+                let message = format!("alignments {} and {align} have no common multiple in range", buffer.align);
+                return Err(Failure::usage(message, "use a smaller `--align`"));
+            };
+            buffer.align = common;
+        }
+        self.problem().check().map_err(|error| {
+            let named = match &error {
+                lowtide_core::ProblemError::MisalignedPin { buffer, .. }
+                | lowtide_core::ProblemError::TooLarge { buffer, .. } => self.row(*buffer),
+                _ => None,
+            };
+            Failure::problem(&self.name, named, error)
+        })
+    }
+
+    /// What messages call it: the file, or what made it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn problem(&self) -> &Problem {
+        match &self.body {
+            Body::Lifetimes(lifetimes) => &lifetimes.problem,
+            Body::Problem(problem) => problem,
+        }
+    }
+
+    fn problem_mut(&mut self) -> &mut Problem {
+        match &mut self.body {
+            Body::Lifetimes(lifetimes) => &mut lifetimes.problem,
+            Body::Problem(problem) => problem,
+        }
+    }
+
+    fn row(&self, buffer: BufferIndex) -> Option<u64> {
+        match &self.body {
+            Body::Lifetimes(lifetimes) => Some(lifetimes.row(buffer)),
+            Body::Problem(_) => None,
+        }
+    }
+
+    /// The plan as a table: the input's own rows where it was one, with offsets.
+    pub fn write_csv(&self, plan: &Plan, out: impl Write) -> Result<(), lowtide_formats::Error> {
+        match &self.body {
+            Body::Lifetimes(lifetimes) => lifetimes.write_plan(plan, out),
+            Body::Problem(problem) => lowtide_formats::write_plan_csv(problem, plan, out),
+        }
+    }
+}
+
+fn of_trace(name: &str, trace: &Trace, terms: &Terms) -> Result<Problem, Failure> {
+    match terms.step {
+        None => Ok(whole_run(trace)),
+        Some(step) => one_step(trace, StepIndex(step)).map_err(|error| {
+            Failure::unfit(name, error, "choose one of these, or leave out `--step` for the whole run")
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_core::{Buffer, Lifetime, Pool};
+
+    use super::*;
+
+    fn made(terms: &Terms, change: impl FnOnce(&mut Problem)) -> Result<Question, Failure> {
+        let mut buffer = Buffer::new("a", Lifetime { lower: 0, upper: 1 }, Bytes::new(8));
+        buffer.align = Align::new(6).unwrap();
+        let mut problem = Problem::new(vec![buffer]);
+        change(&mut problem);
+        Question::made("here".to_owned(), problem, terms)
+    }
+
+    #[test]
+    fn an_alignment_is_added_to_those_of_the_input() {
+        let terms = Terms { align: Align::new(4), ..Terms::default() };
+        assert_eq!(made(&terms, |_| {}).unwrap().problem().buffers[0].align.get(), 12);
+        let pinned = made(&terms, |problem| problem.buffers[0].pin = Some(Bytes::new(6)));
+        assert_eq!(
+            pinned.err().unwrap().to_string(),
+            "here: buffer `a` is pinned at 6B, which is no multiple of its alignment 12"
+        );
+    }
+
+    #[test]
+    fn a_capacity_needs_one_pool() {
+        let terms = Terms { capacity: Some(Bytes::new(64)), ..Terms::default() };
+        assert_eq!(made(&terms, |_| {}).unwrap().problem().pools[0].capacity, Some(Bytes::new(64)));
+        let two = made(&terms, |problem| problem.pools.push(Pool::unlimited("slow")));
+        assert_eq!(two.err().unwrap().to_string(), "here: `--capacity` is for one pool; the problem has 2");
+    }
+}

@@ -1,0 +1,119 @@
+//! How numbers and names read in text, beyond what `core` decides.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use lowtide_core::Bytes;
+
+/// `peak` as a multiple of `bound`: four decimals, or as many as it takes to tell it from one.
+pub(crate) fn ratio(peak: Bytes, bound: Bytes) -> String {
+    ratio_value(peak.ratio(bound), peak == bound)
+}
+
+/// As [`ratio`], for one that is known as a number; `is_one` where it is one exactly.
+pub(crate) fn ratio_value(ratio: f64, is_one: bool) -> String {
+    let reads_as_one = |decimals: usize| (ratio - 1.0).abs() * 10_f64.powi(decimals as i32) < 0.5;
+    let decimals = if is_one { Some(4) } else { (4..12).find(|&decimals| !reads_as_one(decimals)) };
+    format!("{ratio:.*}", decimals.unwrap_or(12))
+}
+
+/// `0.4 s`, `12.3 s`; below a tenth in milliseconds.
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        0.1.. => format!("{seconds:.1} s"),
+        0.01.. => format!("{:.0} ms", seconds * 1e3),
+        _ => format!("{:.1} ms", seconds * 1e3),
+    }
+}
+
+/// `1 buffer`, `28,526 buffers`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(count))
+}
+
+/// `28,526`.
+pub(crate) fn thousands(count: usize) -> String {
+    let digits = count.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// How much of a name is shown.
+const NAME_CHARACTERS: usize = 40;
+
+/// A buffer's name on one line: control characters are escaped, the end of a long one is left out and marked.
+pub(crate) fn name(id: &str) -> String {
+    let escaped = escaped(id);
+    if escaped.chars().count() <= NAME_CHARACTERS {
+        return escaped.into_owned();
+    }
+    escaped.chars().take(NAME_CHARACTERS - 1).chain(['…']).collect()
+}
+
+/// `text` without control characters.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |letter: char| {
+        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// A path as it can be typed in a shell.
+pub(crate) fn path(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%,=#".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text.into_owned() } else { quoted(&text) }
+}
+
+/// `text` as one word of a shell.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_ratio_of_one_reads_as_one() {
+        let of = |peak, bound| ratio(Bytes::new(peak), Bytes::new(bound));
+        assert_eq!(of(7, 7), "1.0000");
+        assert_eq!(of(10_025, 10_000), "1.0025");
+        assert_eq!(of(1_000_003, 1_000_000), "1.000003");
+        assert_eq!(of(0, 0), "1.0000");
+    }
+
+    #[test]
+    fn short_times_are_milliseconds() {
+        assert_eq!([12.34, 0.4, 0.0238, 0.0012].map(seconds), ["12.3 s", "0.4 s", "24 ms", "1.2 ms"]);
+    }
+
+    #[test]
+    fn counts_are_grouped_and_their_nouns_agree() {
+        assert_eq!(counted(1, "buffer"), "1 buffer");
+        assert_eq!(counted(28_526, "buffer"), "28,526 buffers");
+        assert_eq!(thousands(1_000_000), "1,000,000");
+    }
+
+    #[test]
+    fn names_stay_on_one_line_and_cannot_steer_the_terminal() {
+        assert_eq!(name("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+        assert_eq!(name(&"x".repeat(100)).chars().count(), 40);
+    }
+
+    #[test]
+    fn paths_can_be_typed() {
+        assert_eq!(path(Path::new("a/b-1.csv")), "a/b-1.csv");
+        assert_eq!(path(Path::new("it's.csv")), r"'it'\''s.csv'");
+    }
+}

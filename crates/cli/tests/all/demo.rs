@@ -1,0 +1,39 @@
+//! `lowtide demo` and `lowtide completions`.
+
+use std::time::{Duration, Instant};
+
+use super::support::Folder;
+
+#[test]
+fn the_demo_is_short_and_says_what_to_type_next() {
+    let start = Instant::now();
+    let ended = Folder::new().run(&["demo"]);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert!(ended.data.starts_with("peak 1") || ended.data.starts_with("peak 2"), "{}", ended.data);
+    for words in ["without reuse", "PyTorch had reserved", "planned", "lower bound", "█"] {
+        assert!(ended.data.contains(words), "{words}: {}", ended.data);
+    }
+    assert!(ended.data.lines().skip(1).all(|line| line.chars().count() <= 80), "{}", ended.data);
+    assert!(ended.talk.contains("`lowtide plan YOUR.csv`"), "{}", ended.talk);
+}
+
+#[test]
+fn the_demo_is_also_plain_and_data() {
+    let folder = Folder::new();
+    assert!(!folder.run(&["demo", "--ascii"]).data.contains('█'));
+    let json = folder.run(&["demo", "--json"]).json();
+    let number = |key: &str| json[key].as_u64().unwrap();
+    assert!(number("lower_bound") <= number("peak") && number("peak") < number("naive"));
+    assert!(number("run_peak") < number("run_reserved"));
+}
+
+#[test]
+fn completions_are_there_for_shells() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = Folder::new().run(&["completions", shell]);
+        assert_eq!(ended.code, Some(0), "{shell}");
+        assert!(ended.data.contains("time-limit"), "{shell}");
+    }
+    assert_eq!(Folder::new().run(&["completions", "abacus"]).code, Some(2));
+}

@@ -1,0 +1,15 @@
+//! The command as its users meet it: exit codes, streams, files and words.
+
+// A test may unwrap; clippy's own exception knows only functions marked as tests, not what they call.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+mod check;
+mod data;
+mod demo;
+mod documented;
+mod hostile;
+mod interrupt;
+mod plan;
+mod support;
+mod writing;
