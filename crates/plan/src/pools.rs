@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use lowtide_core::{Bytes, Class, Placement, Plan, PoolIndex, Problem, ProblemError};
 
 use crate::outcome::{Solver, Stopped};
-use crate::overlaps::Overlaps;
 use crate::rigid::{self, Rigid, Ties};
 use crate::schedule::{self, Budget, Solved};
 use crate::spill;
@@ -207,7 +206,7 @@ impl Zones<'_> {
         planned.bound = planned.bound.max(bound);
         let spills = ceiling.filter(|&ceiling| pool.spill.is_some() && height > ceiling);
         let placed: Vec<Option<u64>> = match spills {
-            Some(ceiling) => spill::choose(&strip, &Overlaps::new(&strip), ceiling),
+            Some(ceiling) => spill::choose(&strip, ceiling, budget.options, share_of_time(end, 2)),
             None => offsets.into_iter().map(Some).collect(),
         };
         for (&at, offset) in members.iter().zip(placed) {

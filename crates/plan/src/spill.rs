@@ -1,12 +1,79 @@
-//! What to leave out when not everything fits below a ceiling: as few bytes as a few greedy passes can manage.
+//! What to leave out when not everything fits below a ceiling: as few bytes as a few greedy passes can manage, less
+//! what a search can bring back.
+
+use std::time::{Duration, Instant};
 
 use crate::greedy::{self, RECIPES};
+use crate::options::Options;
 use crate::overlaps::Overlaps;
 use crate::room::Room;
+use crate::schedule::{self, Budget};
 use crate::strip::Strip;
 
+/// Searches of each kind at most.
+const MOST_TRIES: usize = 32;
+
+/// Bodies up to which one is looked for that could go alone.
+const LARGEST_FOR_ONE: usize = 2_000;
+
+/// What each of them may take.
+const TRY_FOR: Duration = Duration::from_millis(50);
+const TRY_WORK: u64 = 200_000;
+
 /// An offset below `ceiling` for each body that stays; `None` for those that have to go. What is pinned stays.
-pub(crate) fn choose(strip: &Strip, overlaps: &Overlaps, ceiling: u64) -> Vec<Option<u64>> {
+pub(crate) fn choose(strip: &Strip, ceiling: u64, options: &Options, deadline: Option<Instant>) -> Vec<Option<u64>> {
+    let mut kept = by_greedy_passes(strip, &Overlaps::new(strip), ceiling);
+    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let size = |&body: &usize| strip.bodies[body].size;
+    let mut gone: Vec<usize> = (0..strip.len()).filter(|&body| kept[body].is_none()).collect();
+    gone.sort_by_key(|body| std::cmp::Reverse(size(body)));
+    for body in gone.into_iter().take(MOST_TRIES).take_while(|_| !late()) {
+        let stays = |at: usize| at == body || kept[at].is_some();
+        if let Some(better) = fit(strip, ceiling, stays, options) {
+            kept = better;
+        }
+    }
+    if strip.len() > LARGEST_FOR_ONE {
+        return kept;
+    }
+    // One body alone may do instead of several.
+    let spilled: u64 = (0..strip.len()).filter(|&body| kept[body].is_none()).map(|body| size(&body)).sum();
+    let mut lighter: Vec<usize> =
+        (0..strip.len()).filter(|&body| strip.bodies[body].pin.is_none() && size(&body) < spilled).collect();
+    lighter.sort_by_key(size);
+    let mut tries = lighter.into_iter().filter(|&body| bound_without(strip, body) <= ceiling).take(MOST_TRIES);
+    let alone = tries.find_map(|body| if late() { None } else { fit(strip, ceiling, |at| at != body, options) });
+    alone.unwrap_or(kept)
+}
+
+fn bound_without(strip: &Strip, body: usize) -> u64 {
+    let others: Vec<u32> = (0..strip.len() as u32).filter(|&at| at as usize != body).collect();
+    strip.select(&others).lower_bound()
+}
+
+/// Offsets below `ceiling` for the bodies that stay, if a short search finds them.
+fn fit(strip: &Strip, ceiling: u64, stays: impl Fn(usize) -> bool, options: &Options) -> Option<Vec<Option<u64>>> {
+    let bodies: Vec<u32> = (0..strip.len() as u32).filter(|&at| stays(at as usize)).collect();
+    let part = strip.select(&bodies);
+    let bound = part.lower_bound();
+    if bound > ceiling {
+        return None;
+    }
+    let options = Options { work: Some(TRY_WORK), ..*options };
+    let deadline = options.time_limit.map(|_| Instant::now() + TRY_FOR);
+    let mut budget = Budget { options: &options, deadline, work: 0 };
+    let solved = schedule::solve(&part, bound, Some(ceiling), &mut budget, &|_, _| {});
+    if solved.height > ceiling {
+        return None;
+    }
+    let mut kept = vec![None; strip.len()];
+    for (&at, offset) in bodies.iter().zip(solved.offsets) {
+        kept[at as usize] = Some(offset);
+    }
+    Some(kept)
+}
+
+fn by_greedy_passes(strip: &Strip, overlaps: &Overlaps, ceiling: u64) -> Vec<Option<u64>> {
     let passes = RECIPES.map(|recipe| {
         let mut room = Room::new(strip, overlaps);
         let mut kept: Vec<Option<u64>> = strip.bodies.iter().map(|body| body.pin).collect();

@@ -188,36 +188,39 @@ impl Strip {
         self.bodies.iter().filter_map(|body| body.pin).map(|pin| self.floor.saturating_sub(pin)).max().unwrap_or(0)
     }
 
+    /// The same strip with some of its bodies only, in the order given.
+    pub fn select(&self, bodies: &[u32]) -> Self {
+        let mut part = Self { floor: self.floor, unit: self.unit, ..Self::default() };
+        for &body in bodies {
+            let first = part.pieces.len() as u32;
+            part.pieces.extend_from_slice(self.pieces(body as usize));
+            part.bodies.push(Body { first, ..self.bodies[body as usize].clone() });
+        }
+        let lowest = part.pieces.iter().map(|piece| piece.lower).min().unwrap_or(0);
+        for piece in &mut part.pieces {
+            piece.lower -= lowest;
+            piece.upper -= lowest;
+        }
+        part.sections = part.pieces.iter().map(|piece| piece.upper).max().unwrap_or(0);
+        part
+    }
+
     /// The strips into which this one falls where nothing lives on both sides of a border, each with its bodies'
     /// indices here.
     pub fn split(&self) -> Vec<(Self, Vec<u32>)> {
         let mut by_start: Vec<u32> = (0..self.len() as u32).collect();
         by_start.sort_by_key(|&body| self.hull(body as usize).start);
-        let mut parts: Vec<(Self, Vec<u32>)> = Vec::new();
         let mut end = 0;
+        let mut parts: Vec<Vec<u32>> = Vec::new();
         for body in by_start {
             let hull = self.hull(body as usize);
-            if parts.is_empty() || hull.start >= end {
-                let part = Self { floor: self.floor, unit: self.unit, ..Self::default() };
-                parts.push((part, Vec::new()));
+            match parts.last_mut() {
+                Some(part) if hull.start < end => part.push(body),
+                _ => parts.push(vec![body]),
             }
             end = end.max(hull.end);
-            if let Some((part, bodies)) = parts.last_mut() {
-                let first = part.pieces.len() as u32;
-                part.pieces.extend_from_slice(self.pieces(body as usize));
-                part.bodies.push(Body { first, ..self.bodies[body as usize].clone() });
-                bodies.push(body);
-            }
         }
-        for (part, _) in &mut parts {
-            let lowest = part.pieces.iter().map(|piece| piece.lower).min().unwrap_or(0);
-            for piece in &mut part.pieces {
-                piece.lower -= lowest;
-                piece.upper -= lowest;
-            }
-            part.sections = part.pieces.iter().map(|piece| piece.upper).max().unwrap_or(0);
-        }
-        parts
+        parts.into_iter().map(|bodies| (self.select(&bodies), bodies)).collect()
     }
 
     /// The highest end of a body at `offsets`.

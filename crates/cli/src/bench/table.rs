@@ -32,7 +32,7 @@ fn row_cells(row: &Row, rivals: &[&str], asked: bool) -> Vec<String> {
         row.label.clone(),
         show::thousands(summary.buffers),
         amount(summary.peak),
-        summary.lower_bound.to_string(),
+        bytes(summary.lower_bound),
         summary.peak.map_or_else(nothing, |peak| show::ratio(peak, summary.lower_bound)),
         if asked { summary.fits.map_or_else(|| "unknown".to_owned(), yes_or_no) } else { yes_or_no(summary.proved) },
         seconds(row.cpu_seconds),
@@ -47,7 +47,7 @@ fn attempt_cells(attempt: Option<&Attempt>, bound: Bytes) -> [String; 3] {
         None => [nothing(), nothing(), nothing()],
         Some(Attempt { peak: None, cpu_seconds, .. }) => ["none".to_owned(), nothing(), seconds(*cpu_seconds)],
         Some(Attempt { peak: Some(peak), cpu_seconds, .. }) => {
-            [peak.to_string(), show::ratio(*peak, bound), seconds(*cpu_seconds)]
+            [bytes(*peak), show::ratio(*peak, bound), seconds(*cpu_seconds)]
         }
     }
 }
@@ -77,8 +77,13 @@ fn nothing() -> String {
     NOTHING.to_owned()
 }
 
-fn amount(bytes: Option<Bytes>) -> String {
-    bytes.map_or_else(nothing, |bytes| bytes.to_string())
+fn amount(amount: Option<Bytes>) -> String {
+    amount.map_or_else(nothing, bytes)
+}
+
+/// To the byte: benchmarks are compared by less than what a larger unit would show.
+fn bytes(amount: Bytes) -> String {
+    show::thousands(amount.get() as usize)
 }
 
 fn seconds(seconds: Option<f64>) -> String {
