@@ -39,14 +39,14 @@ enum Format {
     Json,
 }
 
-/// Six training steps of a language model on one GPU, as PyTorch asked for memory.
-const RUN: &[u8] = include_bytes!("../data/llama_fixed.csv.gz");
+/// Six training steps of a language model with experts on one GPU, as PyTorch asked for memory.
+const RUN: &[u8] = include_bytes!("../data/mixtral_moe.csv.gz");
 
-/// A step after the first ones, which differ.
-const STEP: StepIndex = StepIndex(3);
+/// A step after the first, which also sets up.
+const STEP: StepIndex = StepIndex(2);
 
 /// What PyTorch's caching allocator had reserved at most in that run, measured while it was recorded.
-const RESERVED: Bytes = Bytes::new(22_145_925_120);
+const RESERVED: Bytes = Bytes::new(13_365_149_696);
 
 /// A recorded run, planned: one step of it, and all of it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -119,7 +119,7 @@ fn show(study: &Study, ascii: bool, console: &mut Console) -> Result<(), Failure
     console.print(headline)?;
     let Study { step, run_steps, run_buffers, .. } = study;
     console.print(format!(
-        "step {STEP} of {run_steps} of a Llama training run on an H200: {} of {}",
+        "step {STEP} of {run_steps} of a mixture-of-experts training run on an H200: {} of {}",
         crate::show::thousands(step.buffers),
         crate::show::counted(*run_buffers, "buffer"),
     ))?;

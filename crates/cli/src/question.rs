@@ -186,7 +186,7 @@ mod tests {
         let pinned = made(&terms, |problem| problem.buffers[0].pin = Some(Bytes::new(6)));
         assert_eq!(
             pinned.err().unwrap().to_string(),
-            "here: buffer `a` is pinned at 6B, which is no multiple of its alignment 12"
+            "here: buffer `a` is pinned at 6, which is no multiple of its alignment 12"
         );
     }
 

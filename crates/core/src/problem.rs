@@ -87,6 +87,18 @@ impl Buffer {
             pool: PoolIndex::default(),
         }
     }
+
+    /// Whether it holds a byte at any time: not where it has none, never lives, or lets go of all for all its life.
+    pub fn takes_bytes(&self) -> bool {
+        let mut covered = self.lifetime.lower;
+        for gap in &self.gaps {
+            if gap.lifetime.lower > covered || gap.window.is_some_and(|window| window.lower < window.upper) {
+                return self.size > Bytes::ZERO;
+            }
+            covered = gap.lifetime.upper;
+        }
+        covered < self.lifetime.upper && self.size > Bytes::ZERO
+    }
 }
 
 /// A memory that buffers are placed in: a device, a bank, a node.
@@ -118,8 +130,9 @@ pub struct Problem {
     /// Pairs that may have exactly the same address although both are alive, or none of each other's bytes: an
     /// operator that can write its output over its input.
     pub may_share: Vec<(BufferIndex, BufferIndex)>,
-    /// Lists of buffers that must lie one behind the other in this order: each starts at the first aligned
-    /// offset at or after the end of the one before.
+    /// Lists of buffers that must lie one behind the other in this order. The first begins at a multiple of the
+    /// alignments of all members and their aliases, each other at the first offset after the one before that suits
+    /// it and its aliases.
     pub contiguous: Vec<Vec<BufferIndex>>,
     /// The memories; at least one.
     pub pools: Vec<Pool>,
@@ -225,6 +238,19 @@ impl Problem {
     /// The buffer at `index`.
     pub fn buffer(&self, index: BufferIndex) -> &Buffer {
         &self.buffers[index.get()]
+    }
+
+    /// What the offset of each buffer that has aliases must be a multiple of for all of them: the least common
+    /// multiple of their alignments, by buffer. A checked problem has one.
+    pub fn alias_aligns(&self) -> HashMap<BufferIndex, Align> {
+        let mut aligns = HashMap::new();
+        for set in &self.aliases {
+            let join = |common: Align, &member: &BufferIndex| common.checked_common_multiple(self.buffer(member).align);
+            if let Some(common) = set.iter().try_fold(Align::ONE, join) {
+                aligns.extend(set.iter().map(|&member| (member, common)));
+            }
+        }
+        aligns
     }
 
     /// All indices in order.

@@ -99,8 +99,8 @@ pub(crate) fn search(
 ) -> Found {
     let skyline = match Skyline::new(strip, ceiling) {
         Ok(skyline) => skyline,
-        Err(Refusal::NotFlat) => return Found::Unknown,
-        Err(Refusal::PinsOverlap) => return Found::NothingBelow(FAR),
+        // Pins that overlap although they may are beyond what obstacles can represent.
+        Err(Refusal::NotFlat | Refusal::PinsOverlap) => return Found::Unknown,
         Err(Refusal::Overfull { short }) => return Found::NothingBelow(ceiling + short),
     };
     memory.prepare(strip.sections as usize, techniques.memory, manner.fresh);
@@ -408,7 +408,11 @@ impl Search<'_, '_, '_> {
         if left < ground || right < ground {
             return Survey::Unchanged;
         }
-        let pit = self.with_full_rim(Pit { lower: run.start, upper: run.end, ground, rim: left.min(right) });
+        let pit = Pit { lower: run.start, upper: run.end, ground, rim: left.min(right) };
+        if self.comes_too_early(pit) {
+            return Survey::Unchanged;
+        }
+        let pit = self.with_full_rim(pit);
         let mut best = None;
         let survey = self.survey(pit, &mut best);
         if matches!(survey, Survey::Unchanged) {
@@ -417,23 +421,56 @@ impl Search<'_, '_, '_> {
         survey
     }
 
-    /// Lowers the rim to the tops of obstacles over the pit, and to the ground of bodies with gaps that reach
-    /// into it.
+    /// Whether a body with gaps could rest on the ground of `pit` but has sections that are still lower: what goes
+    /// below it there must be placed first. The lowest pit of all never comes too early.
+    fn comes_too_early(&self, pit: Pit) -> bool {
+        self.waiting_in(pit).any(|body| {
+            let mut floors = self.skyline.sections(body).map(|section| self.skyline.floor[section]);
+            self.skyline.ground(body) == pit.ground && floors.any(|floor| floor < pit.ground)
+        })
+    }
+
+    /// The waiting bodies with gaps that reach into `pit`.
+    fn waiting_in(&self, pit: Pit) -> impl Iterator<Item = u32> + '_ {
+        let reaches = move |body: u32| {
+            self.skyline.pieces(body).iter().any(|piece| piece.lower < pit.upper && pit.lower < piece.upper)
+        };
+        self.skyline.gapped.iter().copied().filter(move |&body| self.skyline.waits(body) && reaches(body))
+    }
+
+    /// Lowers the rim to the tops of obstacles over the pit, and to where bodies with gaps that reach into it could
+    /// come to rest.
     fn with_full_rim(&self, mut pit: Pit) -> Pit {
         for section in pit.lower..pit.upper {
             if let Some((_, top)) = self.skyline.obstacle(section) {
                 pit.rim = pit.rim.min(top);
             }
         }
-        for &body in self.skyline.gapped.iter().filter(|&&body| self.skyline.waits(body)) {
-            if self.skyline.pieces(body).iter().any(|piece| piece.lower < pit.upper && pit.lower < piece.upper) {
-                let ground = self.skyline.ground(body);
-                if ground > pit.ground {
-                    pit.rim = pit.rim.min(ground);
-                }
-            }
-        }
+        let rests = self.waiting_in(pit).map(|body| self.resting_height(body, pit));
+        pit.rim = rests.fold(pit.rim, u64::min);
         pit
+    }
+
+    /// A height above the ground of `pit` that a body with gaps rests on at least, if not on that ground: what holds
+    /// it up may stand, now or later, in any of its sections outside the pit.
+    fn resting_height(&self, body: u32, pit: Pit) -> u64 {
+        let ground = self.skyline.ground(body);
+        if ground > pit.ground {
+            return ground;
+        }
+        let pieces = self.skyline.pieces(body).iter();
+        let outside =
+            pieces.flat_map(|piece| piece.lower..piece.upper).filter(|at| !(pit.lower..pit.upper).contains(at));
+        let unit = self.skyline.unit();
+        outside
+            .map(|section| {
+                let thinnest =
+                    if self.skyline.floor[section as usize] == pit.ground { self.skyline.thinnest } else { unit };
+                let obstacle = self.skyline.obstacle(section).map_or(FAR, |(_, top)| top);
+                (pit.ground + thinnest).min(obstacle.max(pit.ground + unit))
+            })
+            .min()
+            .unwrap_or(FAR)
     }
 
     /// Counts, for each section of a pit, the bodies that could rest on its ground.
@@ -441,29 +478,33 @@ impl Search<'_, '_, '_> {
         let mut cover = std::mem::take(&mut self.cover);
         cover.clear();
         cover.resize((pit.upper - pit.lower) as usize + 1, Cover::default());
-        let mut seen = 0;
+        let unit = self.skyline.unit();
+        let (mut seen, mut lowest_top) = (0, FAR);
         self.for_each_fitting(pit, pit.upper, |skyline, body| {
             seen += 1;
+            let shape = &skyline.shapes[body as usize];
+            lowest_top = lowest_top.min(align_up(pit.ground, shape.align) + shape.thickness);
             let choice = i32::from(skyline.is_next(body));
             for piece in skyline.pieces(body) {
                 let (lower, upper) = (piece.lower.max(pit.lower), piece.upper.min(pit.upper));
                 if lower < upper {
+                    let bytes = align_up(piece.size, unit) as i64;
                     let [from, to] = [lower, upper].map(|section| (section - pit.lower) as usize);
                     cover[from].bodies += choice;
-                    cover[from].bytes += piece.size as i64;
+                    cover[from].bytes += bytes;
                     cover[to].bodies -= choice;
-                    cover[to].bytes -= piece.size as i64;
+                    cover[to].bytes -= bytes;
                 }
             }
         });
-        let result = self.judge(pit, &cover, best);
+        let result = self.judge(pit, &cover, lowest_top, best);
         self.cover = cover;
         self.looked_at += seen;
         result
     }
 
     /// Wastes what nothing covers, gives up where too little does, and looks for the best spot among the rest.
-    fn judge(&mut self, pit: Pit, cover: &[Cover], best: &mut Option<Spot>) -> Survey {
+    fn judge(&mut self, pit: Pit, cover: &[Cover], lowest_top: u64, best: &mut Option<Spot>) -> Survey {
         let mut raised = false;
         let mut here = Cover::default();
         for section in pit.lower..pit.upper {
@@ -487,7 +528,7 @@ impl Search<'_, '_, '_> {
             if here.bodies > 0 {
                 let choices = here.bodies as u32 + u32::from(slack > 0);
                 let urgency = choices as f32 / (1.0 + self.memory.trouble[at]);
-                let spot = Spot { pit, section, choices, urgency };
+                let spot = Spot { pit, section, choices, urgency, lowest_top };
                 if best.is_none_or(|best| spot.precedes(&best)) {
                     *best = Some(spot);
                 }
@@ -510,11 +551,8 @@ impl Search<'_, '_, '_> {
                 }
             }
         }
-        for &body in self.skyline.gapped.iter().filter(|&&body| self.skyline.waits(body)) {
-            let meets =
-                self.skyline.pieces(body).iter().any(|piece| piece.lower < pit.upper && pit.lower < piece.upper);
-            if meets && self.skyline.ground(body) == pit.ground && self.skyline.passes_below_obstacles(body, pit.ground)
-            {
+        for body in self.waiting_in(pit) {
+            if self.skyline.ground(body) == pit.ground && self.skyline.passes_below_obstacles(body, pit.ground) {
                 visit(&self.skyline, body);
             }
         }
@@ -550,14 +588,18 @@ impl Search<'_, '_, '_> {
         let scores = &self.scores;
         choices[from..].sort_unstable_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
         self.choices = choices;
+        let slack = self.skyline.slack[section as usize] as u64;
+        if slack == 0 {
+            // Not all that could lie beside was looked at: this is the least that wasting the section takes.
+            let least = self.skyline.lid(section, pit.rim).min(spot.lowest_top);
+            self.skyline.note_shortfall(least - pit.ground);
+            return None;
+        }
         if height == FAR || thinnest_here <= height {
             return None;
         }
         let wasted = height - pit.ground;
-        let slack = self.skyline.slack[section as usize] as u64;
         if wasted > slack {
-            // Without slack the height is only an estimate from above: one byte is all that is sure to be short.
-            let wasted = if slack == 0 { 1 } else { wasted };
             self.skyline.note_shortfall(wasted - slack);
             return None;
         }

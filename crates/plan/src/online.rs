@@ -5,16 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::strip::{Strip, align_up};
 
-/// Places every body of a strip whose bodies have one piece each and no pins; `None` for any other strip.
-pub(crate) fn place(strip: &Strip) -> Option<Vec<u64>> {
-    let plain = |body: usize| {
-        strip.bodies[body].pin.is_none() && matches!(strip.pieces(body), [] | [crate::strip::Piece { rise: 0, .. }])
-    };
-    if !(0..strip.len()).all(plain) {
-        return None;
-    }
+/// Places every unpinned body above whatever is pinned, as a box around all its pieces.
+pub(crate) fn place(strip: &Strip) -> Vec<u64> {
+    let floor = strip.floor.max(strip.pinned_height());
+    let free = |&body: &usize| strip.bodies[body].pin.is_none() && !strip.pieces(body).is_empty();
     let mut events: Vec<(u32, bool, u32)> = Vec::with_capacity(2 * strip.len());
-    for body in (0..strip.len()).filter(|&body| !strip.pieces(body).is_empty()) {
+    for body in (0..strip.len()).filter(free) {
         let hull = strip.hull(body);
         events.push((hull.start, true, body as u32));
         events.push((hull.end, false, body as u32));
@@ -23,8 +19,9 @@ pub(crate) fn place(strip: &Strip) -> Option<Vec<u64>> {
     events.sort_unstable_by_key(|&(section, begins, body)| {
         (section, begins, std::cmp::Reverse(strip.bodies[body as usize].size), body)
     });
-    let mut offsets: Vec<u64> = strip.bodies.iter().map(|body| align_up(strip.floor, body.align)).collect();
-    let mut holes = Holes::new(strip.floor);
+    let mut offsets: Vec<u64> =
+        strip.bodies.iter().map(|body| body.pin.unwrap_or_else(|| align_up(strip.floor, body.align))).collect();
+    let mut holes = Holes::new(floor);
     for (_, begins, body) in events {
         let shape = &strip.bodies[body as usize];
         if begins {
@@ -33,7 +30,7 @@ pub(crate) fn place(strip: &Strip) -> Option<Vec<u64>> {
             holes.give(offsets[body as usize], shape.size);
         }
     }
-    Some(offsets)
+    offsets
 }
 
 /// Free ranges below the top, by address and by size; everything from the top up is free.

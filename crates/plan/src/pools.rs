@@ -7,7 +7,7 @@ use lowtide_core::{Bytes, Class, Placement, Plan, PoolIndex, Problem, ProblemErr
 
 use crate::outcome::{Solver, Stopped};
 use crate::rigid::{self, Rigid, Ties};
-use crate::schedule::{self, Budget, Solved};
+use crate::schedule::{self, Aim, Budget, Solved};
 use crate::spill;
 use crate::strip::Strip;
 
@@ -143,14 +143,20 @@ impl Zones<'_> {
         self.problem.buffer(self.bodies[body].members[0].0).class == Class::Persistent
     }
 
+    fn takes_bytes(&self, body: usize) -> bool {
+        !self.bodies[body].body.pieces.is_empty()
+    }
+
     fn is_pinned(&self, body: usize) -> bool {
         self.bodies[body].body.pin.is_some()
     }
 
+    /// The places, among the bodies of this pool, of those for which `is` holds.
+    fn places(&self, is: impl Fn(usize) -> bool) -> Vec<usize> {
+        (0..self.mine.len()).filter(|&at| is(self.mine[at])).collect()
+    }
+
     fn plan(&self, budget: &mut Budget, watch: &dyn Fn(u64, u64)) -> Planned {
-        let persistent: Vec<usize> = (0..self.mine.len())
-            .filter(|&at| self.is_persistent(self.mine[at]) && !self.is_pinned(self.mine[at]))
-            .collect();
         let mut planned = Planned {
             placed: vec![None; self.mine.len()],
             height: 0,
@@ -158,67 +164,93 @@ impl Zones<'_> {
             solver: Solver::Online,
             stopped: Stopped::Proved,
         };
-        if persistent.is_empty() {
-            let all: Vec<usize> = (0..self.mine.len()).collect();
-            self.zone(&all, 0, budget, watch, &mut planned);
+        for at in self.places(|body| !self.takes_bytes(body)) {
+            let body = &self.bodies[self.mine[at]].body;
+            let offset = body.pin.unwrap_or(0);
+            planned.placed[at] = Some(offset);
+            planned.height = planned.height.max(offset + body.size);
+        }
+        let weightless = planned.height;
+        let low = self.places(|body| self.takes_bytes(body) && (self.is_persistent(body) || self.is_pinned(body)));
+        let high = self.places(|body| self.takes_bytes(body) && (!self.is_persistent(body) || self.is_pinned(body)));
+        let all = self.places(|body| self.takes_bytes(body));
+        let has_both = low.iter().any(|&at| !self.is_pinned(self.mine[at]))
+            && high.iter().any(|&at| !self.is_pinned(self.mine[at]));
+        if !has_both {
+            let zone = self.strip(&all, 0);
+            planned.bound = self.zone(&all, &zone, self.top_aim(&zone), budget, watch, &mut planned);
+            planned.bound = planned.bound.max(zone.pinned_height()).max(weightless);
             return planned;
         }
-        let pinned = (0..self.mine.len()).filter(|&at| self.is_pinned(self.mine[at]));
-        let low: Vec<usize> = persistent.iter().copied().chain(pinned).collect();
-        self.zone(&low, 0, budget, watch, &mut planned);
-        let end_of = |&at: &usize| planned.placed[at].map(|offset| offset + self.bodies[self.mine[at]].body.size);
-        let floor = persistent.iter().filter_map(end_of).max().unwrap_or(0);
-        let low_bound = planned.bound;
-        let is_low = |at: &usize| persistent.binary_search(at).is_ok();
-        let high: Vec<usize> = (0..self.mine.len()).filter(|at| !is_low(at)).collect();
-        if !high.is_empty() {
-            self.zone(&high, floor, budget, watch, &mut planned);
-            if low_bound < floor {
-                // The upper zone might begin lower, as far as is known.
-                planned.bound = low_bound.max(planned.bound.saturating_sub(floor - low_bound));
-            }
-        }
+        let end = budget.deadline;
+        budget.deadline = share_of_time(end, 2);
+        let low_bound = self.zone(&low, &self.strip(&low, 0), Aim::Lowest(0), budget, watch, &mut planned);
+        budget.deadline = end;
+        let floor = self.floor_above(&low, &planned);
+        let zone = self.strip(&high, floor);
+        let bound = self.zone(&high, &zone, self.top_aim(&zone), budget, watch, &mut planned);
+        // Where the lower zone may yet be lower, the upper one may begin lower: only the load of both is sure.
+        let sure = if floor <= low_bound { bound } else { self.strip(&all, 0).lower_bound().max(low_bound) };
+        planned.bound = sure.max(zone.pinned_height()).max(weightless);
         planned
     }
 
-    /// Plans the bodies of one zone above `floor`, spilling what does not fit where the pool allows it.
+    /// Where the zone above the persistent bodies begins.
+    fn floor_above(&self, low: &[usize], planned: &Planned) -> u64 {
+        let end = |&at: &usize| {
+            let body = &self.bodies[self.mine[at]].body;
+            planned.placed[at].filter(|_| body.pin.is_none()).map(|offset| offset + body.size)
+        };
+        low.iter().filter_map(end).max().unwrap_or(0)
+    }
+
+    fn strip(&self, members: &[usize], floor: u64) -> Strip {
+        Strip::new(members.iter().map(|&at| self.bodies[self.mine[at]].body.clone()).collect(), floor)
+    }
+
+    /// What is asked of the zone on top: to fit the capacity, or to be low down to what is pinned anyway.
+    fn top_aim(&self, strip: &Strip) -> Aim {
+        let capacity = self.problem.pools[self.pool.get()].capacity;
+        capacity.map_or(Aim::Lowest(strip.pinned_height()), |capacity| Aim::Below(capacity.get()))
+    }
+
+    /// Plans the bodies of one zone, spilling what does not fit where the pool allows it, and returns what the zone
+    /// cannot end below.
     fn zone(
         &self,
         members: &[usize],
-        floor: u64,
+        strip: &Strip,
+        aim: Aim,
         budget: &mut Budget,
         watch: &dyn Fn(u64, u64),
         planned: &mut Planned,
-    ) {
-        let raw = members.iter().map(|&at| self.bodies[self.mine[at]].body.clone()).collect();
-        let strip = Strip::new(raw, floor);
+    ) -> u64 {
         let pool = &self.problem.pools[self.pool.get()];
         let ceiling = pool.capacity.map(Bytes::get);
         let end = budget.deadline;
         if pool.spill.is_some() {
             budget.deadline = share_of_time(end, 4);
         }
-        let Solved { offsets, height, bound, solver, stopped } =
-            schedule::solve(&strip, strip.lower_bound(), ceiling, budget, watch);
+        let Solved { offsets, height, mut bound, solver, stopped } = schedule::solve(strip, aim, budget, watch);
         budget.deadline = end;
         planned.solver = solver;
         planned.stopped = worse(planned.stopped, stopped);
-        planned.bound = planned.bound.max(bound);
         let spills = ceiling.filter(|&ceiling| pool.spill.is_some() && height > ceiling);
         let placed: Vec<Option<u64>> = match spills {
-            Some(ceiling) => spill::choose(&strip, ceiling, budget.options, share_of_time(end, 2)),
+            Some(ceiling) => spill::choose(strip, ceiling, budget.options, share_of_time(end, 2)),
             None => offsets.into_iter().map(Some).collect(),
         };
+        if spills.is_some() {
+            // The bound was for everything; of what stayed nothing is known but that it fits.
+            bound = 0;
+        }
         for (&at, offset) in members.iter().zip(placed) {
             planned.placed[at] = offset;
             if let Some(offset) = offset {
                 planned.height = planned.height.max(offset + self.bodies[self.mine[at]].body.size);
             }
         }
-        if spills.is_some() {
-            // The bound was for everything; what stayed has only that of its own height.
-            planned.bound = 0;
-        }
+        bound
     }
 }
 

@@ -22,10 +22,9 @@ pub(crate) fn repair(
     let mut homeless = Homeless::default();
     for (body, &offset) in start.iter().enumerate() {
         if strip.bodies[body].pin.is_some() {
-            if offset + strip.bodies[body].size > ceiling {
-                return None;
-            }
-        } else if offset + strip.bodies[body].size <= ceiling {
+            continue;
+        }
+        if offset + strip.bodies[body].size <= ceiling {
             room.place(body, offset);
         } else {
             homeless.push(strip, body as u32);

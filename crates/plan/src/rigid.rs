@@ -4,6 +4,8 @@
 //! were chosen to share at the same offset again. A union of buffers that keeps their distances carries all
 //! three.
 
+use std::collections::HashMap;
+
 use lowtide_core::{Align, BufferIndex, Bytes, Lifetime, Problem, ProblemError};
 
 use crate::strip::{RawBody, RawPiece, align_up};
@@ -33,8 +35,9 @@ impl Ties {
                 ties.tie(pair[0], pair[1], 0).ok_or_else(|| impossible(format!("alias set {number}")))?;
             }
         }
+        let alias_aligns = if problem.contiguous.is_empty() { HashMap::new() } else { problem.alias_aligns() };
         for (number, group) in problem.contiguous.iter().enumerate() {
-            for (pair, distance) in group.windows(2).zip(distances(problem, group)) {
+            for (pair, distance) in group.windows(2).zip(distances(problem, group, &alias_aligns)) {
                 ties.tie(pair[0], pair[1], distance).ok_or_else(|| impossible(format!("contiguous group {number}")))?;
             }
         }
@@ -89,12 +92,13 @@ impl Ties {
 }
 
 /// How far each member of a contiguous group begins above the one before.
-fn distances(problem: &Problem, group: &[BufferIndex]) -> Vec<i64> {
+fn distances(problem: &Problem, group: &[BufferIndex], alias_aligns: &HashMap<BufferIndex, Align>) -> Vec<i64> {
     let mut distances = Vec::new();
     let mut from = 0;
     for pair in group.windows(2) {
         let end = from + problem.buffer(pair[0]).size.get();
-        let next = align_up(end, problem.buffer(pair[1]).align.get());
+        let align = alias_aligns.get(&pair[1]).copied().unwrap_or(problem.buffer(pair[1]).align);
+        let next = align_up(end, align.get());
         distances.push((next - from) as i64);
         from = next;
     }
@@ -145,9 +149,10 @@ fn rigid(problem: &Problem, group: Vec<(BufferIndex, i64)>) -> Result<Rigid, Pro
     for &(buffer, rise) in &members {
         push_pieces(problem, buffer, rise, &mut pieces);
     }
-    // Where a pin fixes the body, its own alignments were checked with the pins.
-    let align = if pin.is_some_and(|pin| !align.holds(Bytes::new(pin))) { 1 } else { align.get() };
-    let body = RawBody { pieces: union(pieces), size, align, pin };
+    if pin.is_some_and(|pin| !align.holds(Bytes::new(pin))) {
+        return Err(contradiction("a pin does not suit the alignments of all of them"));
+    }
+    let body = RawBody { pieces: union(pieces), size, align: align.get(), pin };
     Ok(Rigid { members, body })
 }
 

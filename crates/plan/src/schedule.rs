@@ -30,6 +30,9 @@ const FIRST_SHARE: u64 = 4_000;
 /// Units of work of the longest greedy pass that is worth waiting for: some ten seconds.
 const LONGEST_PASS: u64 = 100_000_000;
 
+/// Units that even a task costs which finds at once that it can do nothing.
+const LEAST_SPENT: u64 = 100;
+
 /// Batches after which a task's share of work doubles.
 const BATCHES_PER_SHARE: usize = 5;
 
@@ -66,25 +69,28 @@ pub(crate) struct Solved {
     pub stopped: Stopped,
 }
 
-/// Places the bodies of `strip`: as low as can be, or with a `ceiling` until they end at or below it, or it is
-/// known that they cannot (then the bound exceeds the ceiling).
-pub(crate) fn solve(
-    strip: &Strip,
-    bound: u64,
-    ceiling: Option<u64>,
-    budget: &mut Budget,
-    watch: &dyn Fn(u64, u64),
-) -> Solved {
-    let overlaps = Overlaps::new(strip);
-    let (offsets, solver) = first_plan(strip, &overlaps);
+/// What is asked about a strip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Aim {
+    /// As low as can be, but not lower than this.
+    Lowest(u64),
+    /// At or below this, or the proof that it cannot be: a bound above it.
+    Below(u64),
+}
+
+/// Places the unpinned bodies of `strip`.
+pub(crate) fn solve(strip: &Strip, aim: Aim, budget: &mut Budget, watch: &dyn Fn(u64, u64)) -> Solved {
+    let offsets = online::place(strip);
     let height = strip.height(&offsets);
-    let mut solved = Solved { offsets, height, bound, solver, stopped: Stopped::Proved };
-    let mut parts = parts(strip, budget.options.techniques.decompose, &solved.offsets, solver);
+    let mut solved =
+        Solved { offsets, height, bound: strip.lower_bound(), solver: Solver::Online, stopped: Stopped::Proved };
+    let mut parts = parts(strip, budget.options.techniques.decompose, &solved.offsets);
     loop {
         solved.bound = parts.iter().map(|part| part.bound).fold(solved.bound, u64::max);
-        let goal = ceiling.unwrap_or(0).max(solved.bound);
+        let (Aim::Lowest(goal) | Aim::Below(goal)) = aim;
         watch(solved.height, solved.bound);
-        if solved.height <= goal || ceiling.is_some_and(|ceiling| solved.bound > ceiling) {
+        let cannot = matches!(aim, Aim::Below(ceiling) if solved.bound > ceiling);
+        if solved.height <= goal.max(solved.bound) || cannot {
             break;
         }
         if let Some(stopped) = budget.spent() {
@@ -92,7 +98,7 @@ pub(crate) fn solve(
             break;
         }
         let Some(part) = parts.iter_mut().max_by_key(|part| part.height) else { break };
-        let goal = Goal { height: goal, anything_lower: ceiling.is_none() };
+        let goal = Goal { height: goal.max(solved.bound), anything_lower: matches!(aim, Aim::Lowest(_)) };
         if !part.work_on(goal, budget) {
             solved.stopped = Stopped::Exhausted;
             break;
@@ -101,16 +107,6 @@ pub(crate) fn solve(
         solved.height = strip.height(&solved.offsets);
     }
     solved
-}
-
-fn first_plan(strip: &Strip, overlaps: &Overlaps) -> (Vec<u64>, Solver) {
-    if let Some(offsets) = online::place(strip) {
-        return (offsets, Solver::Online);
-    }
-    let never = AtomicBool::new(false);
-    let mut effort = Effort::new(u64::MAX, None, [&never, &never]);
-    let offsets = greedy::place(strip, overlaps, RECIPES[0], u64::MAX, &mut effort);
-    (offsets.unwrap_or_default(), Solver::Greedy)
 }
 
 /// Bodies that share no section with those of other parts.
@@ -123,6 +119,8 @@ struct Part {
     height: u64,
     bound: u64,
     solver: Solver,
+    /// Whether complete search can represent it.
+    flat: bool,
     /// Whether greedy passes end in time.
     passes_pay: bool,
     /// Batches made so far.
@@ -132,7 +130,7 @@ struct Part {
     memories: [Mutex<Memory>; LANES],
 }
 
-fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec<Part> {
+fn parts(strip: &Strip, decompose: bool, offsets: &[u64]) -> Vec<Part> {
     let split = if decompose { strip.split() } else { vec![(strip.clone(), (0..strip.len() as u32).collect())] };
     split
         .into_iter()
@@ -140,6 +138,7 @@ fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec
             let best: Vec<u64> = bodies.iter().map(|&body| offsets[body as usize]).collect();
             let height = strip.height(&best);
             let bound = strip.lower_bound();
+            let flat = strip.is_flat();
             let passes_pay = greedy::units(&strip) <= LONGEST_PASS;
             Part {
                 strip,
@@ -148,7 +147,8 @@ fn parts(strip: &Strip, decompose: bool, offsets: &[u64], solver: Solver) -> Vec
                 best,
                 height,
                 bound,
-                solver,
+                solver: Solver::Online,
+                flat,
                 passes_pay,
                 batches: 0,
                 memories: Default::default(),
@@ -254,7 +254,8 @@ impl Part {
             let mut taste = TASTES[(number * (LANES - 1) + lane + LANES) % TASTES.len()];
             taste.chance += if number <= TASTES.len() { 0.0 } else { 0.2 };
             let manner = Manner { taste, seed: seed(lane), fresh };
-            (techniques.exact && self.strip.len() <= LARGEST_EXACT).then_some(Task::Exact { ceiling, manner })
+            (techniques.exact && self.flat && self.strip.len() <= LARGEST_EXACT)
+                .then_some(Task::Exact { ceiling, manner })
         };
         let even = number.is_multiple_of(2);
         // A goal that was not reached for long may be out of reach.
@@ -309,7 +310,7 @@ impl Part {
                     stop[index + 1..].iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
                 }
                 if let Ok(mut slot) = reports[index].lock() {
-                    *slot = Some((report, effort.spent()));
+                    *slot = Some((report, effort.spent().max(LEAST_SPENT)));
                 }
             }
         };

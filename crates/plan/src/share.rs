@@ -6,33 +6,31 @@ use lowtide_core::{BufferIndex, Lifetime, Problem};
 use rustc_hash::FxHashSet;
 
 use crate::random::Random;
-use crate::rigid::Ties;
+use crate::rigid::{Rigid, Ties};
 
 /// The pairs of a problem, and what they may be tied to.
 pub(crate) struct Sharing<'a> {
     problem: &'a Problem,
     /// Pairs by the bytes that sharing saves, largest first.
     pairs: Vec<(BufferIndex, BufferIndex)>,
-    /// The same by the buffers that stand for what each is tied to.
-    allowed: FxHashSet<(u32, u32)>,
-    /// Pairs as the problem lists them.
-    listed: FxHashSet<(BufferIndex, BufferIndex)>,
+    /// The buffer that stands for each one and its aliases.
+    head: Vec<BufferIndex>,
+    /// Pairs of such buffers, both ways round.
+    allowed: FxHashSet<(BufferIndex, BufferIndex)>,
 }
 
 impl<'a> Sharing<'a> {
-    /// `ties` are those of the problem without any sharing.
-    pub fn new(problem: &'a Problem, ties: &Ties) -> Self {
+    pub fn new(problem: &'a Problem) -> Self {
         let mut pairs = problem.may_share.clone();
         let saves = |&(a, b): &(BufferIndex, BufferIndex)| problem.buffer(a).size.min(problem.buffer(b).size);
         pairs.sort_by_key(|pair| std::cmp::Reverse(saves(pair)));
-        let head = |buffer| ties.root(buffer);
-        let allowed = problem
-            .may_share
-            .iter()
-            .filter(|&&(a, b)| head(a).1 == 0 && head(b).1 == 0)
-            .flat_map(|&(a, b)| [(head(a).0, head(b).0), (head(b).0, head(a).0)])
-            .collect();
-        Self { problem, pairs, allowed, listed: problem.may_share.iter().copied().collect() }
+        let mut head: Vec<BufferIndex> = problem.indices().collect();
+        for set in &problem.aliases {
+            set.iter().for_each(|member| head[member.get()] = set[0]);
+        }
+        let heads = |&(a, b): &(BufferIndex, BufferIndex)| (head[a.get()], head[b.get()]);
+        let allowed = problem.may_share.iter().map(heads).flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        Self { problem, pairs, head, allowed }
     }
 
     /// The ties after letting pairs share, each unless `skip` says otherwise or it cannot.
@@ -65,15 +63,15 @@ impl<'a> Sharing<'a> {
     fn compatible(&self, ties: &Ties, one: &[BufferIndex], other: &[BufferIndex]) -> bool {
         one.iter().all(|&a| {
             other.iter().all(|&b| {
-                let (root_a, above_a) = ties.root(a);
-                let (root_b, above_b) = ties.root(b);
+                let (above_a, above_b) = (ties.root(a).1, ties.root(b).1);
                 let (first, second) = (self.problem.buffer(a), self.problem.buffer(b));
                 above_a == 0
                     && above_b == 0
                     && first.class == second.class
-                    && first.pin.is_none_or(|pin| second.pin.is_none_or(|other| other == pin))
+                    && first.pin == second.pin
                     && first.align.checked_common_multiple(second.align).is_some_and(|align| align.get() < 1 << 40)
-                    && (!first.lifetime.overlaps(second.lifetime) || self.allowed.contains(&(root_a, root_b)))
+                    && (!first.lifetime.overlaps(second.lifetime)
+                        || self.allowed.contains(&(self.head[a.get()], self.head[b.get()])))
             })
         })
     }
@@ -83,79 +81,85 @@ impl<'a> Sharing<'a> {
         self.tied(ties, || random.fraction() < leave_out)
     }
 
-    /// Stretches of time with the most bytes that sharing could save in them: what pairs hold beyond the largest
-    /// set of them in which no two may share.
-    pub fn savings(&self) -> Vec<(Lifetime, u64)> {
-        let mut savings = Vec::new();
-        for component in self.components() {
-            let mut times: Vec<i64> = component
-                .iter()
-                .flat_map(|&buffer| {
-                    let Lifetime { lower, upper } = self.problem.buffer(buffer).lifetime;
-                    [lower, upper]
-                })
-                .collect();
-            times.sort_unstable();
-            times.dedup();
-            for window in times.windows(2) {
-                let stretch = Lifetime { lower: window[0], upper: window[1] };
-                let alive: Vec<BufferIndex> = component
-                    .iter()
-                    .copied()
-                    .filter(|&buffer| self.problem.buffer(buffer).lifetime.contains(stretch))
-                    .collect();
-                let saved = self.most_saved(&alive);
-                if saved > 0 {
-                    savings.push((stretch, saved));
+    /// Stretches of time with the most bytes that sharing could save in them: what bodies connected by pairs hold
+    /// beyond the largest set of them in which no two may share.
+    pub fn savings(&self, bodies: &[Rigid]) -> Vec<(Lifetime, u64)> {
+        let mut body_of = vec![0_u32; self.problem.buffers.len()];
+        for (index, rigid) in bodies.iter().enumerate() {
+            for &(buffer, _) in &rigid.members {
+                body_of[buffer.get()] = index as u32;
+            }
+        }
+        let pairs: FxHashSet<(u32, u32)> = self
+            .problem
+            .may_share
+            .iter()
+            .map(|&(a, b)| (body_of[a.get()], body_of[b.get()]))
+            .flat_map(|(a, b)| [(a, b), (b, a)])
+            .collect();
+        let components = components(&pairs);
+        components.iter().flat_map(|component| savings_of(component, bodies, &pairs)).collect()
+    }
+}
+
+/// What the bodies of one component could save when.
+fn savings_of(component: &[u32], bodies: &[Rigid], pairs: &FxHashSet<(u32, u32)>) -> Vec<(Lifetime, u64)> {
+    let pieces = |body: u32| &bodies[body as usize].body.pieces;
+    let ends = component.iter().flat_map(|&body| pieces(body)).flat_map(|piece| [piece.lower, piece.upper]);
+    let mut times: Vec<i64> = ends.collect();
+    times.sort_unstable();
+    times.dedup();
+    let mut savings = Vec::new();
+    for window in times.windows(2) {
+        let stretch = Lifetime { lower: window[0], upper: window[1] };
+        let held = |body: u32| -> u64 {
+            let alive =
+                pieces(body).iter().filter(|piece| piece.lower <= stretch.lower && stretch.upper <= piece.upper);
+            alive.map(|piece| piece.size).sum()
+        };
+        let mut alive: Vec<(u64, u32)> =
+            component.iter().map(|&body| (held(body), body)).filter(|&(held, _)| held > 0).collect();
+        alive.sort_unstable_by_key(|&(held, body)| (std::cmp::Reverse(held), body));
+        let mut apart: Vec<u32> = Vec::new();
+        let mut saved = 0;
+        for (held, body) in alive {
+            if apart.iter().any(|&other| pairs.contains(&(body, other))) {
+                saved += held;
+            } else {
+                apart.push(body);
+            }
+        }
+        if saved > 0 {
+            savings.push((stretch, saved));
+        }
+    }
+    savings
+}
+
+/// Bodies connected by pairs.
+fn components(pairs: &FxHashSet<(u32, u32)>) -> Vec<Vec<u32>> {
+    let mut neighbours: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(a, b) in pairs {
+        neighbours.entry(a).or_default().push(b);
+    }
+    let mut seen: FxHashSet<u32> = FxHashSet::default();
+    let mut components = Vec::new();
+    for &start in neighbours.keys() {
+        if !seen.insert(start) {
+            continue;
+        }
+        let mut component = vec![start];
+        let mut at = 0;
+        while at < component.len() {
+            for &next in &neighbours[&component[at]] {
+                if seen.insert(next) {
+                    component.push(next);
                 }
             }
+            at += 1;
         }
-        savings
+        component.sort_unstable();
+        components.push(component);
     }
-
-    /// What `alive` holds together less what it must hold: a set of which no two may share, picked greedily.
-    fn most_saved(&self, alive: &[BufferIndex]) -> u64 {
-        let mut by_size = alive.to_vec();
-        by_size.sort_by_key(|&buffer| (std::cmp::Reverse(self.problem.buffer(buffer).size), buffer));
-        let mut apart: Vec<BufferIndex> = Vec::new();
-        for buffer in by_size {
-            if apart.iter().all(|&other| !self.is_pair(buffer, other)) {
-                apart.push(buffer);
-            }
-        }
-        let sum = |buffers: &[BufferIndex]| -> u64 {
-            buffers.iter().map(|&buffer| self.problem.buffer(buffer).size.get()).sum()
-        };
-        sum(alive) - sum(&apart)
-    }
-
-    fn is_pair(&self, a: BufferIndex, b: BufferIndex) -> bool {
-        self.listed.contains(&(a, b)) || self.listed.contains(&(b, a))
-    }
-
-    /// Buffers connected by pairs.
-    fn components(&self) -> Vec<Vec<BufferIndex>> {
-        fn find(parent: &BTreeMap<BufferIndex, BufferIndex>, mut at: BufferIndex) -> BufferIndex {
-            while let Some(&next) = parent.get(&at)
-                && next != at
-            {
-                at = next;
-            }
-            at
-        }
-        let mut parent: BTreeMap<BufferIndex, BufferIndex> = BTreeMap::new();
-        for &(a, b) in &self.problem.may_share {
-            parent.entry(a).or_insert(a);
-            parent.entry(b).or_insert(b);
-            let (root_a, root_b) = (find(&parent, a), find(&parent, b));
-            if root_a != root_b {
-                parent.insert(root_a.max(root_b), root_a.min(root_b));
-            }
-        }
-        let mut components: BTreeMap<BufferIndex, Vec<BufferIndex>> = BTreeMap::new();
-        for &buffer in parent.keys() {
-            components.entry(find(&parent, buffer)).or_default().push(buffer);
-        }
-        components.into_values().collect()
-    }
+    components
 }

@@ -50,6 +50,8 @@ pub(crate) struct Skyline<'a> {
     strip: &'a Strip,
     ceiling: u64,
     pub shapes: Vec<Shape>,
+    /// The least that any unpinned body is high.
+    pub thinnest: u64,
     /// Unpinned bodies by the section in which they begin.
     starts: Rows<u32>,
     /// Unpinned bodies with gaps.
@@ -78,28 +80,29 @@ pub(crate) struct Skyline<'a> {
 }
 
 impl<'a> Skyline<'a> {
-    /// Nothing placed but what is pinned; `None` when the strip is not of the kind this can represent (a body
-    /// whose pieces begin at different heights), pins contradict each other or the ceiling is below a section's
-    /// load.
+    /// Nothing placed but what is pinned; an error when the strip is not of the kind this can represent, two pins
+    /// overlap, or a section holds more than lies below the ceiling.
     pub fn new(strip: &'a Strip, ceiling: u64) -> Result<Self, Refusal> {
         let sections = strip.sections as usize;
         let shapes = shapes(strip);
         let free = |body: usize| strip.bodies[body].pin.is_none();
-        if (0..strip.len()).any(|body| free(body) && strip.pieces(body).iter().any(|piece| piece.rise > 0)) {
+        if !strip.is_flat() {
             return Err(Refusal::NotFlat);
         }
         let begins = (0..strip.len()).filter(|&body| free(body) && !strip.pieces(body).is_empty());
         let starts = Rows::new(sections, begins.clone().map(|body| (shapes[body].lower, body as u32)));
         let gapped = begins.clone().filter(|&body| shapes[body].gapped).map(|body| body as u32).collect();
         let mut crossing = vec![0; sections + 1];
-        for body in begins {
+        for body in begins.clone() {
             for border in &mut crossing[shapes[body].lower as usize + 1..shapes[body].upper as usize] {
                 *border += 1;
             }
         }
-        let obstacles = obstacles(strip)?;
+        let obstacles = obstacles(strip, ceiling)?;
         let next_obstacle = (0..sections).map(|section| obstacles.range(section as u32).start as u32).collect();
+        let thinnest = begins.clone().map(|body| shapes[body].thickness).min().unwrap_or(strip.unit);
         let mut skyline = Self {
+            thinnest,
             strip,
             ceiling,
             starts,
@@ -128,14 +131,14 @@ impl<'a> Skyline<'a> {
     }
 
     fn fill_slack(&mut self) -> Result<(), Refusal> {
+        let (floor, ceiling) = (self.strip.floor, self.ceiling);
         let needs = self.strip.loads();
-        self.slack = needs.iter().map(|&need| self.ceiling as i64 - self.strip.floor as i64 - need as i64).collect();
-        // What is pinned below the floor takes nothing from what lies above it.
+        self.slack = needs.iter().map(|&need| ceiling as i64 - floor as i64 - need as i64).collect();
         for section in 0..self.strip.sections {
             for index in self.obstacles.range(section) {
                 let (bottom, top) = self.obstacles.items[index];
-                let below = top.min(self.strip.floor).saturating_sub(bottom);
-                self.slack[section as usize] += below as i64;
+                let between = top.min(ceiling).saturating_sub(bottom.max(floor));
+                self.slack[section as usize] -= between as i64;
             }
             self.lift(section);
         }
@@ -174,6 +177,11 @@ impl<'a> Skyline<'a> {
     /// Bodies that begin in `section`, placed or not.
     pub fn starting(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
         self.starts.items[self.starts.range(section)].iter().copied()
+    }
+
+    /// All offsets are multiples of this.
+    pub fn unit(&self) -> u64 {
+        self.strip.unit
     }
 
     /// The pieces of a body.
@@ -253,7 +261,8 @@ impl<'a> Skyline<'a> {
         self.sections(body).map(|section| self.floor[section]).max().unwrap_or(self.strip.floor)
     }
 
-    fn sections(&self, body: u32) -> impl Iterator<Item = usize> + use<'a> {
+    /// The sections in which a body takes bytes.
+    pub fn sections(&self, body: u32) -> impl Iterator<Item = usize> + use<'a> {
         self.pieces(body).iter().flat_map(|piece| piece.lower as usize..piece.upper as usize)
     }
 
@@ -393,7 +402,7 @@ fn shapes(strip: &Strip) -> Vec<Shape> {
     let simple = |&body: &u32| strip.pieces(body as usize).len() == 1 && strip.bodies[body as usize].pin.is_none();
     let looks = |body: u32| {
         let shape = &shapes[body as usize];
-        (shape.lower, shape.upper, shape.size, shape.align)
+        (shape.lower, shape.upper, shape.size, shape.thickness, shape.align)
     };
     let mut alike: Vec<u32> = (0..strip.len() as u32).filter(simple).collect();
     alike.sort_by_key(|&body| looks(body));
@@ -405,11 +414,12 @@ fn shapes(strip: &Strip) -> Vec<Shape> {
     shapes
 }
 
-fn obstacles(strip: &Strip) -> Result<Rows<(u64, u64)>, Refusal> {
+/// What is pinned below the ceiling, section by section.
+fn obstacles(strip: &Strip, ceiling: u64) -> Result<Rows<(u64, u64)>, Refusal> {
     let mut entries = Vec::new();
     for (index, body) in strip.bodies.iter().enumerate() {
         if let Some(pin) = body.pin {
-            for piece in strip.pieces(index) {
+            for piece in strip.pieces(index).iter().filter(|piece| pin + piece.rise < ceiling) {
                 let bottom = pin + piece.rise;
                 let top = align_up(bottom + piece.size, strip.unit);
                 entries.extend((piece.lower..piece.upper).map(|section| (section, (bottom, top))));

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use lowtide_core::{BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
+use lowtide_core::{Align, BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
 
 use crate::blame;
 use crate::options::Options;
@@ -38,8 +38,8 @@ pub struct Progress {
 
 /// Plans `problem`: the best plan that the options allow, validated, with its bound, and whether it fits.
 ///
-/// `watch` hears of progress, from the calling thread. Takes at most the time limit plus what reading the problem
-/// once takes; memory is proportional to the problem.
+/// `watch` hears of progress, from the calling thread. Takes about the time limit; where something cannot fit, finding
+/// whom to blame may take as long again. Memory is proportional to the problem.
 pub fn solve(problem: &Problem, options: &Options, watch: &dyn Fn(Progress)) -> Result<Outcome, SolveError> {
     problem.check()?;
     let mut budget = Budget { options, deadline: options.deadline(), work: 0 };
@@ -80,13 +80,13 @@ fn check_bodies(problem: &Problem, ties: &Ties) -> Result<(), ProblemError> {
     }
     for rigid in rigid::bodies(problem, ties)?.iter().filter(|rigid| rigid.members.len() > 2) {
         let placed = rigid.members.iter().map(|&(buffer, rise)| (buffer, rise + rigid.body.pin.unwrap_or(0)));
-        if let Verdict::Overlap(a, b) = validate_some(problem, placed) {
-            let name = |buffer: BufferIndex| &problem.buffer(buffer).id;
-            return Err(ProblemError::Contradiction {
-                what: format!("what ties buffers `{}` and `{}`", name(a), name(b)),
-                why: "it puts them over each other while both are alive".to_owned(),
-            });
-        }
+        let why = match validate_some(problem, placed) {
+            Verdict::Overlap(..) => "it puts buffers over each other while both are alive",
+            Verdict::NotContiguous(..) | Verdict::Misaligned(_) => "their alignments cannot all hold",
+            _ => continue,
+        };
+        let what = format!("what ties buffer `{}` to others", problem.buffer(rigid.members[0].0).id);
+        return Err(ProblemError::Contradiction { what, why: why.to_owned() });
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ fn best_attempt(
     if problem.may_share.is_empty() {
         return pools::attempt(problem, ties, budget, hear);
     }
-    let sharing = Sharing::new(problem, ties);
+    let sharing = Sharing::new(problem);
     let bounds = shared_bounds(problem, ties, &sharing)?;
     let bound: Bytes = bounds.iter().copied().sum();
     let end = budget.deadline;
@@ -195,7 +195,7 @@ const ROUNDS_OF_SHARING: u32 = 64;
 /// What each pool must hold whatever shares: its load less the most that sharing could save at each time.
 fn shared_bounds(problem: &Problem, ties: &Ties, sharing: &Sharing) -> Result<Vec<Bytes>, ProblemError> {
     let bodies = rigid::bodies(problem, ties)?;
-    let mut savings = sharing.savings();
+    let mut savings = sharing.savings(&bodies);
     savings.sort_by_key(|(stretch, _)| stretch.lower);
     let mut bounds = Vec::new();
     for pool in (0..problem.pools.len()).map(PoolIndex::new) {
@@ -228,15 +228,34 @@ fn judge_fit(problem: &Problem, attempt: &Attempt, budget: &mut Budget) -> Fits 
     if attempt.fits(problem) {
         return Fits::Yes;
     }
-    let too_small = (0..problem.pools.len())
-        .find(|&pool| problem.pools[pool].capacity.is_some_and(|capacity| attempt.bounds[pool] > capacity));
-    let Some(pool) = too_small else { return Fits::Unknown };
-    Fits::No(blame_pool(problem, PoolIndex::new(pool), &attempt.plan, budget))
+    if let Some(buffer) = problem.indices().find(|&buffer| is_pinned_outside(problem, buffer)) {
+        return Fits::No(Blame { buffers: vec![buffer], irreducible: true });
+    }
+    // Where buffers may go elsewhere, another choice of them might have fitted.
+    let spills = |pool: PoolIndex| {
+        problem.pools[pool.get()].spill.is_some() || problem.pools.iter().any(|other| other.spill == Some(pool))
+    };
+    let too_small = |&pool: &PoolIndex| {
+        let capacity = problem.pools[pool.get()].capacity;
+        capacity.is_some_and(|capacity| attempt.bounds[pool.get()] > capacity) && !spills(pool)
+    };
+    match (0..problem.pools.len()).map(PoolIndex::new).find(too_small) {
+        Some(pool) => Fits::No(blame_pool(problem, pool, &attempt.plan, budget)),
+        None => Fits::Unknown,
+    }
+}
+
+/// Whether a buffer's own pin puts its end beyond its pool's capacity.
+fn is_pinned_outside(problem: &Problem, index: BufferIndex) -> bool {
+    let buffer = problem.buffer(index);
+    let capacity = problem.pools[buffer.pool.get()].capacity;
+    buffer.pin.zip(capacity).is_some_and(|(pin, capacity)| pin + buffer.size > capacity)
 }
 
 fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budget) -> Blame {
     let capacity = problem.pools[pool.get()].capacity.unwrap_or_default();
-    let inside: Vec<BufferIndex> = problem.indices().filter(|&buffer| plan.placement(buffer).pool == pool).collect();
+    let mut inside: Vec<BufferIndex> =
+        problem.indices().filter(|&buffer| plan.placement(buffer).pool == pool).collect();
     let plain = problem.aliases.is_empty() && problem.may_share.is_empty() && problem.contiguous.is_empty();
     let bare = |&index: &BufferIndex| {
         let buffer = problem.buffer(index);
@@ -248,7 +267,11 @@ fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budg
     let plain = plain && inside.iter().all(bare);
     if plain && let Some(mut moment) = blame::overfull_moment(problem, &inside, capacity) {
         moment.sort_unstable();
-        return Blame { buffers: moment, irreducible: true };
+        if inside.iter().all(|&buffer| problem.buffer(buffer).align == Align::ONE) {
+            return Blame { buffers: moment, irreducible: true };
+        }
+        // With alignments, fewer of them may already be too many.
+        inside = moment;
     }
     let options = budget.options;
     if options.time_limit.is_none() {
@@ -299,12 +322,13 @@ pub fn lower_bound(problem: &Problem) -> Result<Bytes, ProblemError> {
     problem.check()?;
     let ties = Ties::new(problem)?;
     if !problem.may_share.is_empty() {
-        return Ok(shared_bounds(problem, &ties, &Sharing::new(problem, &ties))?.into_iter().sum());
+        return Ok(shared_bounds(problem, &ties, &Sharing::new(problem))?.into_iter().sum());
     }
     let bodies = rigid::bodies(problem, &ties)?;
     let of_pool = |pool: usize| {
         let mine = bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool.get() == pool);
-        Bytes::new(Strip::new(mine.map(|rigid| rigid.body.clone()).collect(), 0).lower_bound())
+        let strip = Strip::new(mine.map(|rigid| rigid.body.clone()).collect(), 0);
+        Bytes::new(strip.lower_bound().max(strip.pinned_height()))
     };
     Ok((0..problem.pools.len()).map(of_pool).sum())
 }

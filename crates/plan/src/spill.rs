@@ -7,7 +7,7 @@ use crate::greedy::{self, RECIPES};
 use crate::options::Options;
 use crate::overlaps::Overlaps;
 use crate::room::Room;
-use crate::schedule::{self, Budget};
+use crate::schedule::{self, Aim, Budget};
 use crate::strip::Strip;
 
 /// Searches of each kind at most.
@@ -55,14 +55,13 @@ fn bound_without(strip: &Strip, body: usize) -> u64 {
 fn fit(strip: &Strip, ceiling: u64, stays: impl Fn(usize) -> bool, options: &Options) -> Option<Vec<Option<u64>>> {
     let bodies: Vec<u32> = (0..strip.len() as u32).filter(|&at| stays(at as usize)).collect();
     let part = strip.select(&bodies);
-    let bound = part.lower_bound();
-    if bound > ceiling {
+    if part.lower_bound() > ceiling {
         return None;
     }
     let options = Options { work: Some(TRY_WORK), ..*options };
     let deadline = options.time_limit.map(|_| Instant::now() + TRY_FOR);
     let mut budget = Budget { options: &options, deadline, work: 0 };
-    let solved = schedule::solve(&part, bound, Some(ceiling), &mut budget, &|_, _| {});
+    let solved = schedule::solve(&part, Aim::Below(ceiling), &mut budget, &|_, _| {});
     if solved.height > ceiling {
         return None;
     }

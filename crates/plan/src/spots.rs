@@ -18,6 +18,8 @@ pub(crate) struct Spot {
     pub choices: u32,
     /// Choices, fewer for a section that gave trouble.
     pub urgency: f32,
+    /// The lowest top that something on the ground of the pit would have.
+    pub lowest_top: u64,
 }
 
 impl Spot {

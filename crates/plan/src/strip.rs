@@ -127,8 +127,8 @@ impl Strip {
         lower..upper
     }
 
-    /// The bytes that what is alive in each section takes at least: sizes rounded up to the unit, but for the
-    /// rounding of the one on top.
+    /// The bytes that the unpinned bodies alive in each section take at least: sizes rounded up to the unit, but for
+    /// the rounding of the one on top.
     pub fn loads(&self) -> Vec<u64> {
         let mut loads = self.rounded_sums();
         if self.unit > 1 {
@@ -142,7 +142,7 @@ impl Strip {
     /// For each section, the largest rounding of a piece alive in it.
     fn largest_paddings(&self) -> Vec<u64> {
         let padding = |piece: &Piece| align_up(piece.size, self.unit) - piece.size;
-        let mut by_padding: Vec<&Piece> = self.pieces.iter().collect();
+        let mut by_padding: Vec<&Piece> = self.free_pieces().collect();
         by_padding.sort_by_key(|piece| std::cmp::Reverse(padding(piece)));
         let mut paddings = vec![0; self.sections as usize];
         // Where to look for the next section that no larger padding has reached.
@@ -160,7 +160,7 @@ impl Strip {
 
     fn rounded_sums(&self) -> Vec<u64> {
         let mut loads = vec![0_u64; self.sections as usize + 1];
-        for piece in &self.pieces {
+        for piece in self.free_pieces() {
             let size = align_up(piece.size, self.unit);
             loads[piece.lower as usize] = loads[piece.lower as usize].wrapping_add(size);
             loads[piece.upper as usize] = loads[piece.upper as usize].wrapping_sub(size);
@@ -174,18 +174,12 @@ impl Strip {
         loads
     }
 
-    /// No plan for this strip ends lower: what is alive at once, the largest body, the highest pin.
+    /// The unpinned bodies cannot all end below this: what of them is alive at once, and the largest.
     pub fn lower_bound(&self) -> u64 {
-        let stacked =
-            self.floor + self.loads().into_iter().max().unwrap_or(0).saturating_sub(self.pinned_below_floor());
-        let alone =
-            self.bodies.iter().map(|body| body.size + body.pin.unwrap_or_else(|| align_up(self.floor, body.align)));
-        alone.fold(if self.bodies.is_empty() { 0 } else { stacked }, u64::max)
-    }
-
-    /// At most this much of a section's load lies below the floor.
-    fn pinned_below_floor(&self) -> u64 {
-        self.bodies.iter().filter_map(|body| body.pin).map(|pin| self.floor.saturating_sub(pin)).max().unwrap_or(0)
+        let free = self.bodies.iter().filter(|body| body.pin.is_none());
+        let alone = free.map(|body| align_up(self.floor, body.align) + body.size).max().unwrap_or(0);
+        let stacked = self.loads().into_iter().max().filter(|&load| load > 0).map_or(0, |load| self.floor + load);
+        alone.max(stacked)
     }
 
     /// The same strip with some of its bodies only, in the order given.
@@ -223,9 +217,27 @@ impl Strip {
         parts.into_iter().map(|bodies| (self.select(&bodies), bodies)).collect()
     }
 
-    /// The highest end of a body at `offsets`.
+    /// The highest end of an unpinned body at `offsets`.
     pub fn height(&self, offsets: &[u64]) -> u64 {
-        self.bodies.iter().zip(offsets).map(|(body, offset)| offset + body.size).max().unwrap_or(0)
+        let free = self.bodies.iter().zip(offsets).filter(|(body, _)| body.pin.is_none());
+        free.map(|(body, offset)| offset + body.size).max().unwrap_or(0)
+    }
+
+    /// The highest end of a pinned body.
+    pub fn pinned_height(&self) -> u64 {
+        self.bodies.iter().filter_map(|body| Some(body.pin? + body.size)).max().unwrap_or(0)
+    }
+
+    /// Whether every unpinned body begins at its offset in all its sections.
+    pub fn is_flat(&self) -> bool {
+        let flat =
+            |body: usize| self.bodies[body].pin.is_some() || self.pieces(body).iter().all(|piece| piece.rise == 0);
+        (0..self.len()).all(flat)
+    }
+
+    /// The pieces of unpinned bodies.
+    fn free_pieces(&self) -> impl Iterator<Item = &Piece> {
+        (0..self.len()).filter(|&body| self.bodies[body].pin.is_none()).flat_map(|body| self.pieces(body))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Whether a plan keeps every promise of its problem: small, public, and sharing nothing with the solvers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use lowtide_core::{BufferIndex, Bytes, Class, Plan, PoolIndex, Problem};
+use lowtide_core::{Buffer, BufferIndex, Bytes, Class, Plan, PoolIndex, Problem};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is wrong with a plan, if anything.
@@ -23,7 +23,8 @@ pub enum Verdict {
     Overlap(BufferIndex, BufferIndex),
     /// Two buffers that must share an address do not.
     AliasesApart(BufferIndex, BufferIndex),
-    /// Two buffers that must lie one behind the other do not.
+    /// Two buffers that must lie one behind the other do not, or the first of their group does not begin at a
+    /// multiple of all members' alignments.
     NotContiguous(BufferIndex, BufferIndex),
     /// The second buffer is transient and lies below the first, which is persistent.
     ClassesMixed(BufferIndex, BufferIndex),
@@ -104,7 +105,7 @@ impl fmt::Display for Described<'_> {
                 write!(f, "buffers `{}` and `{}` must share an address and do not", id(a), id(b))
             }
             Verdict::NotContiguous(a, b) => {
-                write!(f, "buffer `{}` must begin where `{}` ends and does not", id(b), id(a))
+                write!(f, "buffers `{}` and `{}` do not lie one behind the other as their group must", id(a), id(b))
             }
             Verdict::ClassesMixed(a, b) => {
                 write!(f, "transient buffer `{}` lies below persistent buffer `{}`", id(b), id(a))
@@ -176,12 +177,15 @@ fn check_relations(problem: &Problem, plan: &Plan) -> Verdict {
             }
         }
     }
+    let alias_aligns = if problem.contiguous.is_empty() { HashMap::new() } else { problem.alias_aligns() };
+    let align = |member: BufferIndex| alias_aligns.get(&member).copied().unwrap_or(problem.buffer(member).align);
     for group in &problem.contiguous {
+        let begins_well = |&member: &BufferIndex| align(member).holds(plan.placement(group[0]).offset);
         for pair in group.windows(2) {
             let (first, second) = (plan.placement(pair[0]), plan.placement(pair[1]));
             let end = first.offset.checked_add(problem.buffer(pair[0]).size);
-            let next = end.and_then(|end| end.checked_align_up(problem.buffer(pair[1]).align));
-            if first.pool != second.pool || next != Some(second.offset) {
+            let next = end.and_then(|end| end.checked_align_up(align(pair[1])));
+            if first.pool != second.pool || next != Some(second.offset) || !group.iter().all(begins_well) {
                 return Verdict::NotContiguous(pair[0], pair[1]);
             }
         }
@@ -281,7 +285,8 @@ fn check_overlaps(problem: &Problem, plan: &Plan) -> Verdict {
         }
         // Those that begin inside the newcomer, then those below it up to one that cannot hide another: without
         // kin, whatever reached past it would have been found when it came.
-        let above = living.range(key..(pool, stay.top, 0)).map(|&(_, _, other)| other);
+        let inside = |&&(in_pool, bottom, _): &&(PoolIndex, u64, u32)| in_pool == pool && bottom < stay.top;
+        let above = living.range(key..).take_while(inside).map(|&(_, _, other)| other);
         let below = living.range((pool, 0, 0)..key).rev().map(|&(_, _, other)| other);
         for other in above {
             if !kinship.may_overlap(plan, stay.buffer, stays[other as usize].buffer) {
@@ -311,9 +316,14 @@ fn check_classes(problem: &Problem, plan: &Plan) -> Verdict {
     // In each pool, the highest end of a persistent buffer and the lowest start of a transient one.
     let mut highest: Vec<Option<(Bytes, BufferIndex)>> = vec![None; problem.pools.len()];
     let mut lowest = highest.clone();
+    if problem.buffers.iter().all(|buffer| buffer.class == Class::Transient) {
+        return Verdict::Valid;
+    }
+    let pinned = with_tied(problem, |buffer| buffer.pin.is_some());
+    let holding = with_tied(problem, Buffer::takes_bytes);
     for (index, buffer) in problem.indices().zip(&problem.buffers) {
-        // What is pinned, or tied to what is pinned, or never takes a byte, may lie anywhere.
-        if buffer.pin.is_some() || buffer.size == Bytes::ZERO || buffer.lifetime.is_empty() {
+        // What a pin decides, and what never takes a byte, may lie anywhere.
+        if pinned.contains(&index) || !holding.contains(&index) {
             continue;
         }
         let placement = plan.placement(index);
@@ -337,6 +347,22 @@ fn check_classes(problem: &Problem, plan: &Plan) -> Verdict {
         }
     }
     Verdict::Valid
+}
+
+/// The buffers for which `is` holds, and those tied to them as aliases or in contiguous groups.
+fn with_tied(problem: &Problem, is: impl Fn(&Buffer) -> bool) -> FxHashSet<BufferIndex> {
+    let mut found: FxHashSet<BufferIndex> = problem.indices().filter(|&index| is(problem.buffer(index))).collect();
+    loop {
+        let before = found.len();
+        for set in problem.aliases.iter().chain(&problem.contiguous) {
+            if set.iter().any(|member| found.contains(member)) {
+                found.extend(set);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
 }
 
 fn check_heights(problem: &Problem, plan: &Plan) -> Verdict {

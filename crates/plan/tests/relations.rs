@@ -185,25 +185,33 @@ fn alignment_pads_inside_a_group_and_others_use_the_padding() {
 }
 
 #[test]
-fn a_group_may_begin_anywhere_that_its_first_member_may() {
-    // `x` below, then `a` up to the next multiple of four, then `b`: nothing is lost.
+fn a_group_begins_where_the_alignments_of_all_its_members_hold() {
+    // The group takes 3, a byte of padding and 4: at 0 with `x` above it, or at 8 above `x`.
     let mut problem = Problem::new(vec![buffer("x", 0, 4, 5), buffer("a", 0, 4, 3), buffer("b", 0, 4, 4)]);
     (problem.buffers[0].align, problem.buffers[2].align) = (align(4), align(4));
     problem.contiguous = vec![vec![at(1), at(2)]];
-    let outcome = solve_it(&problem);
-    assert!(plan_of(&outcome).lower_bound.get() <= 12, "a bound above the optimum of 12: {outcome:?}");
-    assert!(!plan_of(&outcome).proved || peak(&outcome) == 12, "proved above the optimum of 12: {outcome:?}");
-    assert!(lower_bound(&problem).unwrap().get() <= 12);
+    let outcome = assert_proved(&problem, 13);
+    assert_eq!((offset(&outcome, 1), offset(&outcome, 2)), (0, 4));
 }
 
 #[test]
 fn a_pin_fixes_the_whole_group() {
     let mut problem = Problem::new(vec![buffer("a", 0, 4, 3), buffer("b", 0, 4, 4), buffer("c", 0, 4, 5)]);
+    problem.buffers[0].pin = Some(Bytes::new(8));
+    problem.buffers[1].align = align(4);
+    problem.contiguous = vec![vec![at(0), at(1)]];
+    let outcome = assert_proved(&problem, 16);
+    assert_eq!((offset(&outcome, 1), offset(&outcome, 2)), (12, 0));
+}
+
+#[test]
+fn a_pin_at_which_a_group_cannot_begin_is_a_contradiction() {
+    let mut problem = Problem::new(vec![buffer("a", 0, 4, 3), buffer("b", 0, 4, 4)]);
     problem.buffers[0].pin = Some(Bytes::new(5));
     problem.buffers[1].align = align(4);
     problem.contiguous = vec![vec![at(0), at(1)]];
-    let outcome = assert_proved(&problem, 12);
-    assert_eq!((offset(&outcome, 1), offset(&outcome, 2)), (8, 0));
+    let error = solve(&problem, &work(1000), &|_| {}).unwrap_err();
+    assert!(matches!(error, SolveError::Problem(ProblemError::Contradiction { .. })), "{error}");
 }
 
 // Classes.
@@ -232,7 +240,8 @@ fn a_group_above_the_persistent_zone_is_bounded_rightly() {
     problem.buffers[2].align = align(4);
     problem.contiguous = vec![vec![at(1), at(2)]];
     let outcome = solve_it(&problem);
-    assert!(plan_of(&outcome).lower_bound.get() <= 12, "a bound above the optimum of 12: {outcome:?}");
+    assert_eq!(peak(&outcome), 16);
+    assert!(plan_of(&outcome).proved, "{outcome:?}");
 }
 
 #[test]

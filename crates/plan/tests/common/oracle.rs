@@ -43,8 +43,39 @@ fn take_the_same_bytes(first: &Buffer, at_first: Placement, second: &Buffer, at_
         })
 }
 
-fn has_a_zone(buffer: &Buffer) -> bool {
-    buffer.pin.is_none() && buffer.size > Bytes::ZERO && !buffer.lifetime.is_empty()
+/// Whether a buffer belongs below or above others for its class: not where a pin decides, its own or one of those it is
+/// tied to, nor where none of them ever takes a byte.
+fn has_a_zone(problem: &Problem, index: BufferIndex) -> bool {
+    let mut tied = vec![index];
+    let mut at = 0;
+    while let Some(&next) = tied.get(at) {
+        for set in problem.aliases.iter().chain(&problem.contiguous).filter(|set| set.contains(&next)) {
+            let new: Vec<BufferIndex> = set.iter().copied().filter(|member| !tied.contains(member)).collect();
+            tied.extend(new);
+        }
+        at += 1;
+    }
+    let moves = tied.iter().all(|&member| problem.buffer(member).pin.is_none());
+    moves && tied.iter().any(|&member| problem.buffer(member).takes_bytes())
+}
+
+/// Whether an offset suits a member and all its aliases.
+fn holds(problem: &Problem, member: BufferIndex, offset: u64) -> bool {
+    let mut aliases = problem.aliases.iter().filter(|set| set.contains(&member)).flatten().chain([&member]);
+    aliases.all(|&alias| problem.buffer(alias).align.holds(Bytes::new(offset)))
+}
+
+/// How far a member of a contiguous group lies above the first, which begins at a multiple of all their alignments.
+fn rise_in(problem: &Problem, group: &[BufferIndex], member: BufferIndex) -> u64 {
+    let mut rise = 0;
+    for &at in group {
+        rise = (rise..rise + 1000).find(|&start| holds(problem, at, start)).expect("alignments are small");
+        if at == member {
+            return rise;
+        }
+        rise += problem.buffer(at).size.get();
+    }
+    unreachable!("it is a member")
 }
 
 /// What is wrong between two buffers.
@@ -59,18 +90,18 @@ fn faults_between(problem: &Problem, a: BufferIndex, at_a: Placement, b: BufferI
         if problem.aliases.iter().any(follows) && at_one != at_other {
             faults.push(Verdict::AliasesApart(one, other));
         }
-        if problem.contiguous.iter().any(follows) {
-            let end = at_one.offset.get() + problem.buffer(one).size.get();
-            let align = problem.buffer(other).align;
-            let next = (end..end + align.get()).find(|&offset| align.holds(Bytes::new(offset)));
-            if at_one.pool != at_other.pool || next != Some(at_other.offset.get()) {
+        if let Some(group) = problem.contiguous.iter().find(|group| follows(group)) {
+            let start = |member, at: Placement| at.offset.get().checked_sub(rise_in(problem, group, member));
+            let base = start(one, at_one)
+                .filter(|&base| group.iter().all(|&member| problem.buffer(member).align.holds(Bytes::new(base))));
+            if at_one.pool != at_other.pool || base.is_none() || base != start(other, at_other) {
                 faults.push(Verdict::NotContiguous(one, other));
             }
         }
         let (below, above) = (problem.buffer(one), problem.buffer(other));
         if (below.class, above.class) == (Class::Persistent, Class::Transient)
-            && has_a_zone(below)
-            && has_a_zone(above)
+            && has_a_zone(problem, one)
+            && has_a_zone(problem, other)
             && at_one.pool == at_other.pool
             && at_other.offset < at_one.offset + below.size
         {
@@ -188,8 +219,9 @@ pub fn optimum(problem: &Problem) -> Option<u64> {
     assert_eq!(problem.pools.len(), 1);
     let stacked: u64 = problem.buffers.iter().map(|buffer| buffer.size.get() + buffer.align.get() - 1).sum();
     let highest_pin = problem.buffers.iter().filter_map(|buffer| buffer.pin).max().unwrap_or_default().get();
-    // Alignments of three and four in one alias set make twelve.
-    let common = if problem.aliases.is_empty() { 0 } else { 12 };
+    // Alignments of three and four in one body make twelve, before each member of a group.
+    let tied: usize = problem.aliases.iter().chain(&problem.contiguous).map(Vec::len).sum();
+    let common = 12 * tied as u64;
     let reach = (stacked + highest_pin + common).min(63);
     let oracle = Oracle::new(problem, &[reach]);
     (0..=reach).find(|&height| oracle.fits(&[height]))
