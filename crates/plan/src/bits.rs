@@ -80,7 +80,9 @@ mod tests {
             (from, to) in (0_u32..300, 0_u32..300),
         ) {
             let mut bits = Bits::new(300);
-            members.iter().for_each(|&member| bits.set(member, true));
+            for &member in &members {
+                bits.set(member, true);
+            }
             prop_assert_eq!(bits.first_in(from, to), members.iter().copied().find(|m| (from..to).contains(m)));
             let below = members.iter().copied().rfind(|&member| from <= member && member <= to);
             prop_assert_eq!(bits.last_in(from, to), below);

@@ -11,6 +11,7 @@
 
 mod bits;
 mod blame;
+mod budget;
 mod effort;
 mod exact;
 mod greedy;
@@ -24,6 +25,7 @@ mod random;
 mod repair;
 mod rigid;
 mod room;
+mod rows;
 mod schedule;
 mod share;
 mod skyline;

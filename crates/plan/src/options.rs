@@ -18,14 +18,17 @@ pub struct Techniques {
     pub decompose: bool,
     /// Remembering the states in which the complete search failed.
     pub memory: bool,
+    /// Going on first, in the complete search, where it failed often.
+    pub experience: bool,
 }
 
 impl Techniques {
     /// All of them.
-    pub const ALL: Self = Self { greedy: true, repair: true, exact: true, decompose: true, memory: true };
+    pub const ALL: Self =
+        Self { greedy: true, repair: true, exact: true, decompose: true, memory: true, experience: true };
 
     /// Names by which techniques are switched, each with its switch.
-    pub const NAMES: [&'static str; 5] = ["greedy", "repair", "exact", "decompose", "memory"];
+    pub const NAMES: [&'static str; 6] = ["greedy", "repair", "exact", "decompose", "memory", "experience"];
 
     /// The switch called `name`.
     pub fn switch(&mut self, name: &str) -> Option<&mut bool> {
@@ -35,6 +38,7 @@ impl Techniques {
             "exact" => &mut self.exact,
             "decompose" => &mut self.decompose,
             "memory" => &mut self.memory,
+            "experience" => &mut self.experience,
             _ => return None,
         })
     }

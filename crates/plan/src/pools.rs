@@ -1,13 +1,12 @@
 //! A whole problem: its pools one after the other, in each the persistent zone below the transient one, and what
 //! does not fit handed on to the pool it spills to.
 
-use std::time::{Duration, Instant};
-
 use lowtide_core::{Bytes, Class, Placement, Plan, PoolIndex, Problem, ProblemError};
 
+use crate::budget::Budget;
 use crate::outcome::{Solver, Stopped};
 use crate::rigid::{self, Rigid, Ties};
-use crate::schedule::{self, Aim, Budget, Solved};
+use crate::schedule::{self, Aim, Solved};
 use crate::spill;
 use crate::strip::Strip;
 
@@ -48,12 +47,10 @@ pub(crate) fn attempt(
         spilled: false,
     };
     let mut tallest = 0;
-    let end = budget.deadline;
     for (turn, pool) in spill_order(problem).into_iter().enumerate() {
-        budget.deadline = share_of_time(end, problem.pools.len() - turn);
         let mut zone = Zones { problem, bodies: &bodies, pool, mine: Vec::new() };
         zone.mine = (0..bodies.len()).filter(|&body| pool_of[body] == pool).collect();
-        let planned = zone.plan(budget, watch);
+        let planned = budget.share(problem.pools.len() - turn, |budget| zone.plan(budget, watch));
         for (&body, placed) in zone.mine.iter().zip(&planned.placed) {
             match (*placed, problem.pools[pool.get()].spill) {
                 (Some(offset), _) => offsets[body] = offset,
@@ -70,7 +67,6 @@ pub(crate) fn attempt(
             (tallest, attempt.solver) = (planned.height, planned.solver);
         }
     }
-    budget.deadline = end;
     attempt.plan = assemble(problem, &bodies, &pool_of, &offsets);
     attempt.plan.lower_bound = attempt.bounds.iter().copied().sum();
     attempt.plan.proved = !attempt.spilled && attempt.plan.peak() == attempt.plan.lower_bound;
@@ -107,12 +103,6 @@ fn spill_order(problem: &Problem) -> Vec<PoolIndex> {
     let mut order: Vec<PoolIndex> = (0..problem.pools.len()).map(PoolIndex::new).collect();
     order.sort_by_key(|pool| depth[pool.get()]);
     order
-}
-
-/// A deadline that leaves the same time for each of `turns`, this one included.
-fn share_of_time(end: Option<Instant>, turns: usize) -> Option<Instant> {
-    let now = Instant::now();
-    end.map(|end| now + end.saturating_duration_since(now) / turns.max(1) as u32)
 }
 
 fn worse(a: Stopped, b: Stopped) -> Stopped {
@@ -182,10 +172,9 @@ impl Zones<'_> {
             planned.bound = planned.bound.max(zone.pinned_height()).max(weightless);
             return planned;
         }
-        let end = budget.deadline;
-        budget.deadline = share_of_time(end, 2);
-        let low_bound = self.zone(&low, &self.strip(&low, 0), Aim::Lowest(0), budget, watch, &mut planned);
-        budget.deadline = end;
+        let low_strip = self.strip(&low, 0);
+        let low_bound =
+            budget.share(2, |budget| self.zone(&low, &low_strip, Aim::Lowest(0), budget, watch, &mut planned));
         let floor = self.floor_above(&low, &planned);
         let zone = self.strip(&high, floor);
         let bound = self.zone(&high, &zone, self.top_aim(&zone), budget, watch, &mut planned);
@@ -227,17 +216,14 @@ impl Zones<'_> {
     ) -> u64 {
         let pool = &self.problem.pools[self.pool.get()];
         let ceiling = pool.capacity.map(Bytes::get);
-        let end = budget.deadline;
-        if pool.spill.is_some() {
-            budget.deadline = share_of_time(end, 4);
-        }
-        let Solved { offsets, height, mut bound, solver, stopped } = schedule::solve(strip, aim, budget, watch);
-        budget.deadline = end;
+        let shares = if pool.spill.is_some() { 4 } else { 1 };
+        let Solved { offsets, height, mut bound, solver, stopped } =
+            budget.share(shares, |budget| schedule::solve(strip, aim, budget, watch));
         planned.solver = solver;
         planned.stopped = worse(planned.stopped, stopped);
         let spills = ceiling.filter(|&ceiling| pool.spill.is_some() && height > ceiling);
         let placed: Vec<Option<u64>> = match spills {
-            Some(ceiling) => spill::choose(strip, ceiling, budget.options, share_of_time(end, 2)),
+            Some(ceiling) => budget.share(2, |budget| spill::choose(strip, ceiling, budget)),
             None => offsets.into_iter().map(Some).collect(),
         };
         if spills.is_some() {
@@ -253,6 +239,3 @@ impl Zones<'_> {
         bound
     }
 }
-
-/// At least this long for a question that is asked beside the main one.
-pub(crate) const SIDE_QUESTION: Duration = Duration::from_millis(50);

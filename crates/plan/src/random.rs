@@ -30,3 +30,8 @@ pub(crate) fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
 }
+
+/// Scatters the bits of `value` over 128.
+pub(crate) fn scatter(value: u64) -> u128 {
+    (u128::from(mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))) << 64) | u128::from(mix(value ^ 0xd1b5_4a32_d192_ed03))
+}

@@ -6,12 +6,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
+use crate::budget::Budget;
 use crate::effort::Effort;
 use crate::exact::{self, Found, Manner, Memory, TASTES};
 use crate::greedy::{self, RECIPES};
-use crate::options::{Options, Techniques};
+use crate::options::Techniques;
 use crate::outcome::{Solver, Stopped};
 use crate::overlaps::Overlaps;
 use crate::random::mix;
@@ -35,28 +35,6 @@ const LEAST_SPENT: u64 = 100;
 
 /// Batches after which a task's share of work doubles.
 const BATCHES_PER_SHARE: usize = 5;
-
-/// What limits a whole solve, and what was used of it.
-pub(crate) struct Budget<'a> {
-    pub options: &'a Options<'a>,
-    pub deadline: Option<Instant>,
-    pub work: u64,
-}
-
-impl Budget<'_> {
-    /// Why no more may be done, if so.
-    pub fn spent(&self) -> Option<Stopped> {
-        if self.options.cancel.load(Ordering::Relaxed) {
-            Some(Stopped::Cancelled)
-        } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            Some(Stopped::Time)
-        } else if self.options.work.is_some_and(|limit| self.work >= limit) {
-            Some(Stopped::Work)
-        } else {
-            None
-        }
-    }
-}
 
 /// The best that was found for a strip.
 #[derive(Clone, Debug)]
@@ -288,7 +266,7 @@ impl Part {
     /// by then is dropped: the result is the same as if the tasks had run one after the other.
     fn run(&self, overlaps: &Overlaps, batch: &[(Task, u64)], goal: u64, budget: &mut Budget) -> Vec<Report> {
         let options = budget.options;
-        let left = options.work.map_or(u64::MAX, |limit| limit.saturating_sub(budget.work));
+        let left = budget.left();
         let stop: Vec<AtomicBool> = batch.iter().map(|_| AtomicBool::new(false)).collect();
         let next = AtomicUsize::new(0);
         let reports: Vec<Mutex<Option<(Report, u64)>>> = batch.iter().map(|_| Mutex::new(None)).collect();

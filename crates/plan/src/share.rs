@@ -26,7 +26,9 @@ impl<'a> Sharing<'a> {
         pairs.sort_by_key(|pair| std::cmp::Reverse(saves(pair)));
         let mut head: Vec<BufferIndex> = problem.indices().collect();
         for set in &problem.aliases {
-            set.iter().for_each(|member| head[member.get()] = set[0]);
+            for member in set {
+                head[member.get()] = set[0];
+            }
         }
         let heads = |&(a, b): &(BufferIndex, BufferIndex)| (head[a.get()], head[b.get()]);
         let allowed = problem.may_share.iter().map(heads).flat_map(|(a, b)| [(a, b), (b, a)]).collect();

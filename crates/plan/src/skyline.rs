@@ -2,32 +2,17 @@
 //!
 //! Every change is written to a trail, so that a search can go back to any mark at the cost of what it undoes.
 
+mod shapes;
+
+use shapes::{NOBODY, Shape, shapes};
+
 use crate::bits::Bits;
-use crate::random::mix;
+use crate::random::{mix, scatter};
+use crate::rows::Rows;
 use crate::strip::{Piece, Strip, align_up};
 
 /// Higher than anything.
 pub(crate) const FAR: u64 = u64::MAX;
-
-const NOBODY: u32 = u32::MAX;
-
-/// A body as the search sees it: all its pieces begin at its offset.
-pub(crate) struct Shape {
-    /// First section in which it lives.
-    pub lower: u32,
-    /// First section after those in which it lives.
-    pub upper: u32,
-    /// Whether there are sections between the two in which it does not.
-    pub gapped: bool,
-    /// Its highest end, from its offset.
-    size: u64,
-    /// Its lowest end in any section, from its offset, rounded to the strip's unit.
-    pub thickness: u64,
-    pub align: u64,
-    /// An identical body that must be placed before this one.
-    twin: u32,
-    key: u128,
-}
 
 /// What a section was before a change.
 #[derive(Clone, Copy)]
@@ -380,40 +365,6 @@ pub(crate) enum Refusal {
     },
 }
 
-fn shapes(strip: &Strip) -> Vec<Shape> {
-    let mut shapes: Vec<Shape> = (0..strip.len())
-        .map(|index| {
-            let hull = strip.hull(index);
-            let pieces = strip.pieces(index);
-            let lived: u32 = pieces.iter().map(|piece| piece.upper - piece.lower).sum();
-            let thinnest = pieces.iter().map(|piece| piece.size).min().unwrap_or(0);
-            Shape {
-                lower: hull.start,
-                upper: hull.end,
-                gapped: lived < hull.end - hull.start,
-                size: strip.bodies[index].size,
-                thickness: align_up(thinnest, strip.unit),
-                align: strip.bodies[index].align,
-                twin: NOBODY,
-                key: scatter(index as u64 | 1 << 63),
-            }
-        })
-        .collect();
-    let simple = |&body: &u32| strip.pieces(body as usize).len() == 1 && strip.bodies[body as usize].pin.is_none();
-    let looks = |body: u32| {
-        let shape = &shapes[body as usize];
-        (shape.lower, shape.upper, shape.size, shape.thickness, shape.align)
-    };
-    let mut alike: Vec<u32> = (0..strip.len() as u32).filter(simple).collect();
-    alike.sort_by_key(|&body| looks(body));
-    let twins: Vec<(u32, u32)> =
-        alike.windows(2).filter(|pair| looks(pair[0]) == looks(pair[1])).map(|pair| (pair[0], pair[1])).collect();
-    for (first, second) in twins {
-        shapes[second as usize].twin = first;
-    }
-    shapes
-}
-
 /// What is pinned below the ceiling, section by section.
 fn obstacles(strip: &Strip, ceiling: u64) -> Result<Rows<(u64, u64)>, Refusal> {
     let mut entries = Vec::new();
@@ -432,37 +383,4 @@ fn obstacles(strip: &Strip, ceiling: u64) -> Result<Rows<(u64, u64)>, Refusal> {
         return Err(Refusal::PinsOverlap);
     }
     Ok(Rows::new(strip.sections as usize, entries.iter().copied()))
-}
-
-fn scatter(value: u64) -> u128 {
-    (u128::from(mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))) << 64) | u128::from(mix(value ^ 0xd1b5_4a32_d192_ed03))
-}
-
-/// Lists of items, one per section, in one vector.
-struct Rows<T> {
-    from: Vec<u32>,
-    items: Vec<T>,
-}
-
-impl<T: Copy + Default> Rows<T> {
-    fn new(rows: usize, entries: impl Iterator<Item = (u32, T)> + Clone) -> Self {
-        let mut from = vec![0_u32; rows + 1];
-        for (row, _) in entries.clone() {
-            from[row as usize + 1] += 1;
-        }
-        for row in 0..rows {
-            from[row + 1] += from[row];
-        }
-        let mut next = from.clone();
-        let mut items = vec![T::default(); from[rows] as usize];
-        for (row, item) in entries {
-            items[next[row as usize] as usize] = item;
-            next[row as usize] += 1;
-        }
-        Self { from, items }
-    }
-
-    fn range(&self, row: u32) -> std::ops::Range<usize> {
-        self.from[row as usize] as usize..self.from[row as usize + 1] as usize
-    }
 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use lowtide_core::{Align, BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
 
 use crate::blame;
+use crate::budget::Budget;
 use crate::options::Options;
 use crate::outcome::{Blame, Fits, Outcome, Solver, Stopped};
-use crate::pools::{self, Attempt, SIDE_QUESTION};
+use crate::pools::{self, Attempt};
 use crate::random::Random;
 use crate::rigid::{self, Ties};
-use crate::schedule::Budget;
 use crate::share::Sharing;
 use crate::strip::Strip;
 use crate::validate::{Verdict, validate};
@@ -42,7 +42,7 @@ pub struct Progress {
 /// whom to blame may take as long again. Memory is proportional to the problem.
 pub fn solve(problem: &Problem, options: &Options, watch: &dyn Fn(Progress)) -> Result<Outcome, SolveError> {
     problem.check()?;
-    let mut budget = Budget { options, deadline: options.deadline(), work: 0 };
+    let mut budget = Budget::new(options);
     let ties = Ties::new(problem)?;
     check_bodies(problem, &ties)?;
     if let Some((a, b)) = pins_in_conflict(problem, &ties)? {
@@ -148,7 +148,6 @@ fn best_attempt(
     let sharing = Sharing::new(problem);
     let bounds = shared_bounds(problem, ties, &sharing)?;
     let bound: Bytes = bounds.iter().copied().sum();
-    let end = budget.deadline;
     let mut random = Random::new(budget.options.seed);
     let mut best: Option<Attempt> = None;
     for round in 0.. {
@@ -157,12 +156,7 @@ fn best_attempt(
             1 => ties.clone(),
             _ => sharing.sampled(ties, 1.0 / f64::from(round), &mut random),
         };
-        budget.deadline = end.map(|end| {
-            let now = Instant::now();
-            end.min(now + (end.saturating_duration_since(now) / 4).max(SIDE_QUESTION))
-        });
-        let attempt = pools::attempt(problem, &tied, budget, hear)?;
-        budget.deadline = end;
+        let attempt = budget.share(4, |budget| pools::attempt(problem, &tied, budget, hear))?;
         let key = |attempt: &Attempt| (!attempt.fits(problem), attempt.spilled, attempt.plan.peak());
         if best.as_ref().is_none_or(|best| key(&attempt) < key(best)) {
             best = Some(attempt);
@@ -273,44 +267,27 @@ fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budg
         // With alignments, fewer of them may already be too many.
         inside = moment;
     }
-    let options = budget.options;
-    if options.time_limit.is_none() {
-        // Without a clock the answer must not depend on one: each question gets the same work.
-        let patient = Options { work: Some(WORK_PER_QUESTION), ..*options };
-        let fits = |some: &[BufferIndex]| fits_alone(problem, pool, some, &patient, None);
-        return blame::shrink(inside, fits, || options.cancel.load(Ordering::Relaxed));
-    }
-    let grace = options.time_limit.unwrap_or(Duration::from_mins(1)).max(SIDE_QUESTION);
-    let end = Instant::now() + grace;
-    blame::shrink(
-        inside,
-        |some| {
-            let left = end.saturating_duration_since(Instant::now());
-            fits_alone(problem, pool, some, options, Some(Instant::now() + (left / 8).max(SIDE_QUESTION).min(left)))
-        },
-        || Instant::now() >= end || options.cancel.load(Ordering::Relaxed),
-    )
+    let end = budget.options.time_limit.map(|limit| Instant::now() + limit);
+    let cancel = budget.options.cancel;
+    let late = || cancel.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
+    blame::shrink(inside, |some| fits_alone(problem, pool, some, budget), late)
 }
 
-/// Units of work for each question that is asked to find whom to blame.
+/// What each question may take that is asked to find whom to blame.
 const WORK_PER_QUESTION: u64 = 1_000_000;
+const TIME_PER_QUESTION: Duration = Duration::from_millis(200);
 
 /// Whether some buffers of a pool fit it by themselves; `None` where that cannot be told soon.
-fn fits_alone(
-    problem: &Problem,
-    pool: PoolIndex,
-    some: &[BufferIndex],
-    options: &Options,
-    deadline: Option<Instant>,
-) -> Option<bool> {
+fn fits_alone(problem: &Problem, pool: PoolIndex, some: &[BufferIndex], budget: &mut Budget) -> Option<bool> {
     let mut part = problem.restricted(some);
     for buffer in &mut part.buffers {
         buffer.pool = PoolIndex::default();
     }
     part.pools = vec![Pool { spill: None, ..problem.pools[pool.get()].clone() }];
-    let mut budget = Budget { options, deadline, work: 0 };
     let ties = Ties::new(&part).ok()?;
-    let attempt = best_attempt(&part, &ties, &mut budget, &|_, _| {}).ok()?;
+    let attempt = budget
+        .aside(WORK_PER_QUESTION, TIME_PER_QUESTION, |budget| best_attempt(&part, &ties, budget, &|_, _| {}))
+        .ok()?;
     if attempt.fits(&part) {
         return Some(true);
     }

@@ -1,13 +1,13 @@
 //! What to leave out when not everything fits below a ceiling: as few bytes as a few greedy passes can manage, less
 //! what a search can bring back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::budget::Budget;
 use crate::greedy::{self, RECIPES};
-use crate::options::Options;
 use crate::overlaps::Overlaps;
 use crate::room::Room;
-use crate::schedule::{self, Aim, Budget};
+use crate::schedule::{self, Aim};
 use crate::strip::Strip;
 
 /// Searches of each kind at most.
@@ -21,15 +21,14 @@ const TRY_FOR: Duration = Duration::from_millis(50);
 const TRY_WORK: u64 = 200_000;
 
 /// An offset below `ceiling` for each body that stays; `None` for those that have to go. What is pinned stays.
-pub(crate) fn choose(strip: &Strip, ceiling: u64, options: &Options, deadline: Option<Instant>) -> Vec<Option<u64>> {
+pub(crate) fn choose(strip: &Strip, ceiling: u64, budget: &mut Budget) -> Vec<Option<u64>> {
     let mut kept = by_greedy_passes(strip, &Overlaps::new(strip), ceiling);
-    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let size = |&body: &usize| strip.bodies[body].size;
     let mut gone: Vec<usize> = (0..strip.len()).filter(|&body| kept[body].is_none()).collect();
     gone.sort_by_key(|body| std::cmp::Reverse(size(body)));
-    for body in gone.into_iter().take(MOST_TRIES).take_while(|_| !late()) {
+    for body in gone.into_iter().take(MOST_TRIES) {
         let stays = |at: usize| at == body || kept[at].is_some();
-        if let Some(better) = fit(strip, ceiling, stays, options) {
+        if let Some(better) = fit(strip, ceiling, stays, budget) {
             kept = better;
         }
     }
@@ -42,7 +41,7 @@ pub(crate) fn choose(strip: &Strip, ceiling: u64, options: &Options, deadline: O
         (0..strip.len()).filter(|&body| strip.bodies[body].pin.is_none() && size(&body) < spilled).collect();
     lighter.sort_by_key(size);
     let mut tries = lighter.into_iter().filter(|&body| bound_without(strip, body) <= ceiling).take(MOST_TRIES);
-    let alone = tries.find_map(|body| if late() { None } else { fit(strip, ceiling, |at| at != body, options) });
+    let alone = tries.find_map(|body| fit(strip, ceiling, |at| at != body, budget));
     alone.unwrap_or(kept)
 }
 
@@ -52,16 +51,14 @@ fn bound_without(strip: &Strip, body: usize) -> u64 {
 }
 
 /// Offsets below `ceiling` for the bodies that stay, if a short search finds them.
-fn fit(strip: &Strip, ceiling: u64, stays: impl Fn(usize) -> bool, options: &Options) -> Option<Vec<Option<u64>>> {
+fn fit(strip: &Strip, ceiling: u64, stays: impl Fn(usize) -> bool, budget: &mut Budget) -> Option<Vec<Option<u64>>> {
     let bodies: Vec<u32> = (0..strip.len() as u32).filter(|&at| stays(at as usize)).collect();
     let part = strip.select(&bodies);
-    if part.lower_bound() > ceiling {
+    if part.lower_bound() > ceiling || budget.spent().is_some() {
         return None;
     }
-    let options = Options { work: Some(TRY_WORK), ..*options };
-    let deadline = options.time_limit.map(|_| Instant::now() + TRY_FOR);
-    let mut budget = Budget { options: &options, deadline, work: 0 };
-    let solved = schedule::solve(&part, Aim::Below(ceiling), &mut budget, &|_, _| {});
+    let solved =
+        budget.aside(TRY_WORK, TRY_FOR, |budget| schedule::solve(&part, Aim::Below(ceiling), budget, &|_, _| {}));
     if solved.height > ceiling {
         return None;
     }

@@ -43,7 +43,8 @@ fn subsets() -> impl Iterator<Item = Techniques> {
     })
 }
 
-const NOTHING: Techniques = Techniques { greedy: false, repair: false, exact: false, decompose: false, memory: false };
+const NOTHING: Techniques =
+    Techniques { greedy: false, repair: false, exact: false, decompose: false, memory: false, experience: false };
 
 fn with(techniques: Techniques, units: u64) -> Options<'static> {
     Options { techniques, ..work(units) }
