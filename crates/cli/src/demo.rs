@@ -119,7 +119,7 @@ fn show(study: &Study, ascii: bool, console: &mut Console) -> Result<(), Failure
     console.print(headline)?;
     let Study { step, run_steps, run_buffers, .. } = study;
     console.print(format!(
-        "step {STEP} of {run_steps} of a mixture-of-experts training run on an H200: {} of {}",
+        "step {STEP} of {run_steps} of a Mixtral training run on an H200: {} of {}",
         crate::show::thousands(step.buffers),
         crate::show::counted(*run_buffers, "buffer"),
     ))?;

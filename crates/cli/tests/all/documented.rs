@@ -70,7 +70,7 @@ fn examples(document: &str) -> Vec<Example> {
         match (block, line.strip_prefix("```")) {
             ("", Some("console")) => block = "console",
             ("", Some("sh")) => block = "sh",
-            ("", Some("")) | ("", None) => {}
+            ("", Some("") | None) => {}
             ("", Some(_)) => block = "other",
             (_, Some(_)) => block = "",
             ("console", None) => push_console_line(&mut examples, line),
@@ -100,7 +100,7 @@ fn lasting(text: &str) -> String {
     for at in 1..words.len() {
         let unit = words[at].split('\n').next().unwrap_or_default().to_owned();
         if ["ms", "s", "threads", "thread"].contains(&unit.as_str()) && words[at - 1].parse::<f64>().is_ok() {
-            words[at - 1] = "N".to_owned();
+            "N".clone_into(&mut words[at - 1]);
             words[at] = words[at].replacen(&unit, "UNIT", 1);
         }
     }

@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, RngSeed};
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Long enough that no test ends by it unless work is not counted.
-const SAFETY: Duration = Duration::from_secs(5);
+const SAFETY: Duration = Duration::from_mins(1);
 
 /// `units` of work on one thread with everything switched on.
 pub fn work(units: u64) -> Options<'static> {
