@@ -18,7 +18,7 @@ pub struct Plan {
     pub placements: Vec<Placement>,
     /// What each pool must hold: the largest end of a buffer in it.
     pub heights: Vec<Bytes>,
-    /// No plan for this problem needs less than this in all; where buffers spill, for this choice of pools.
+    /// No plan for this problem needs less than this in all.
     pub lower_bound: Bytes,
     /// Whether no plan can be lower: the bound is met, or a complete search found nothing better.
     pub proved: bool,

@@ -18,7 +18,7 @@ use survey::{Cover, Survey};
 
 use crate::effort::Effort;
 use crate::options::Techniques;
-use crate::random::{Random, mix};
+use crate::random::{Random, mix, scatter};
 use crate::skyline::{FAR, Mark, Refusal, Skyline};
 use crate::spots::{Spot, Spots};
 use crate::strip::Strip;
@@ -66,7 +66,9 @@ const MEMORY_BITS: u32 = 18;
 /// What one search leaves for the next on the same strip.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// Fingerprints of states that failed; a newer one takes the place of an older one.
+    /// Fingerprints of states that failed, salted with the search they failed in: a state that failed in another
+    /// search may have done so for a want of bytes that this one has not noted. A newer one takes the place of an
+    /// older one.
     failed: Vec<u128>,
     /// How often each section was the one that could not be filled.
     trouble: Vec<f32>,
@@ -109,6 +111,7 @@ pub(crate) fn search(
     };
     memory.prepare(strip.sections as usize, techniques.memory, manner.fresh);
     let mut search = Search {
+        salt: scatter(manner.seed),
         scores: scores(strip, manner.taste, manner.seed),
         skyline,
         techniques,
@@ -157,6 +160,7 @@ struct Search<'a, 'e, 'f> {
     /// Sections and bodies looked at since work was last spent.
     looked_at: u64,
     memory: &'e mut Memory,
+    salt: u128,
 }
 
 /// A level of the search: what is still to be tried, or still to be solved.
@@ -295,7 +299,7 @@ impl Search<'_, '_, '_> {
         entry: Mark,
     ) -> Advance {
         let memory = (!self.memory.failed.is_empty() && upper - lower <= WIDEST_REMEMBERED).then(|| {
-            let print = self.skyline.fingerprint(lower, upper);
+            let print = self.skyline.fingerprint(lower, upper) ^ self.salt;
             (print as usize & (self.memory.failed.len() - 1), print)
         });
         if memory.is_some_and(|(slot, print)| self.memory.failed[slot] == print) {

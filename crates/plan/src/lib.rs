@@ -38,5 +38,6 @@ mod validate;
 pub use lifetimes::{StepError, one_step, whole_run};
 pub use options::{Options, Techniques};
 pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};
+pub use schedule::MOST_THREADS;
 pub use solve::{Progress, SolveError, lower_bound, solve};
 pub use validate::{Verdict, validate};

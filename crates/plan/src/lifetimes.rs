@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use lowtide_core::{Action, Block, Buffer, Bytes, Class, Lifetime, Problem, StepIndex, Trace};
-use rustc_hash::FxHashMap;
+use lowtide_core::{Action, Block, Buffer, Class, Lifetime, Problem, StepIndex, Trace};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a step cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,16 +61,15 @@ fn spans(trace: &Trace) -> Vec<Lifetime> {
 fn buffers(trace: &Trace, range: Range<usize>) -> Vec<Buffer> {
     let (start, end) = (range.start as i64, range.end as i64);
     let whole = start == 0 && range.end == trace.events.len();
-    let mut uses: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut names = Names::new(trace);
     let mut buffers = Vec::new();
     for (block, span) in trace.blocks.iter().zip(spans(trace)) {
-        let use_number = uses.entry(block.name.0).or_insert(0);
-        *use_number += 1;
+        let name = names.next(block);
         let lifetime = Lifetime { lower: span.lower.max(start), upper: span.upper.min(end) };
         if lifetime.lower >= lifetime.upper {
             continue;
         }
-        let mut buffer = buffer(trace, block, *use_number, lifetime);
+        let mut buffer = Buffer::new(name, lifetime, block.bytes);
         if !whole && span.lower < start && span.upper >= end {
             buffer.class = Class::Persistent;
         }
@@ -79,21 +78,40 @@ fn buffers(trace: &Trace, range: Range<usize>) -> Vec<Buffer> {
     buffers
 }
 
-/// A name that a program used several times is numbered from its second use on.
-fn buffer(trace: &Trace, block: &Block, use_number: u32, lifetime: Lifetime) -> Buffer {
-    let name = trace.text(block.name);
-    let bytes: Bytes = block.bytes;
-    if use_number == 1 {
-        Buffer::new(name, lifetime, bytes)
-    } else {
-        Buffer::new(format!("{name}#{use_number}"), lifetime, bytes)
+/// The names of blocks: a name that a program used again is numbered from its second use on, with numbers that make
+/// no name the trace has.
+struct Names<'a> {
+    trace: &'a Trace,
+    taken: FxHashSet<&'a str>,
+    uses: FxHashMap<u32, u32>,
+}
+
+impl<'a> Names<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let taken = trace.blocks.iter().map(|block| trace.text(block.name)).collect();
+        Self { trace, taken, uses: FxHashMap::default() }
+    }
+
+    fn next(&mut self, block: &Block) -> Box<str> {
+        let name = self.trace.text(block.name);
+        let uses = self.uses.entry(block.name.0).or_insert(0);
+        loop {
+            *uses += 1;
+            if *uses == 1 {
+                return name.into();
+            }
+            let numbered = format!("{name}#{uses}");
+            if !self.taken.contains(&*numbered) {
+                return numbered.into();
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_core::{BlockIndex, Event, TextIndex};
+    use lowtide_core::{BlockIndex, Bytes, Event, TextIndex};
 
     /// Blocks a, b, c; `rows` are the events.
     fn trace(rows: &[Action]) -> Trace {
@@ -136,6 +154,14 @@ mod tests {
         let problem = whole_run(&trace(&[alloc(0), alloc(1), free(0), alloc(2), free(2)]));
         let t = Class::Transient;
         assert_eq!(lives(&problem), [("a", 0, 2, t), ("b", 1, 5, t), ("a#2", 3, 4, t)]);
+    }
+
+    #[test]
+    fn a_number_never_makes_the_name_of_another_block() {
+        let mut trace = trace(&[alloc(0), free(0), alloc(1), alloc(2)]);
+        trace.texts[1] = "a#2".into();
+        let ids: Vec<_> = whole_run(&trace).buffers.into_iter().map(|buffer| buffer.id).collect();
+        assert_eq!(ids, ["a".into(), "a#2".into(), Box::<str>::from("a#3")]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Options<'a> {
     pub time_limit: Option<Duration>,
     /// Units of work after which the best plan so far is returned; unlike time, the same everywhere.
     pub work: Option<u64>,
-    /// Threads to use; one means that no thread is started.
+    /// Threads to use, up to [`MOST_THREADS`](crate::MOST_THREADS); one means that no thread is started.
     pub threads: NonZeroUsize,
     /// Where chance starts.
     pub seed: u64,

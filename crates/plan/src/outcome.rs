@@ -30,8 +30,10 @@ impl Solver {
 /// Why a solve ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stopped {
-    /// The question is settled: nothing better exists, it fits, or it cannot fit.
+    /// The question is settled: nothing better exists, or it cannot fit.
     Proved,
+    /// It fits what there is, which was the question; whether it could be lower was not.
+    Fits,
     /// Nothing is left to try with the techniques switched on.
     Exhausted,
     /// The work given was done.
@@ -47,6 +49,7 @@ impl Stopped {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Proved => "proved",
+            Self::Fits => "fits",
             Self::Exhausted => "exhausted",
             Self::Work => "work",
             // Both depend on the clock of whoever watched, so that such a result need not come again.

@@ -61,16 +61,39 @@ pub(crate) fn attempt(
                 (None, None) => {}
             }
         }
-        attempt.bounds[pool.get()] = Bytes::new(planned.bound);
+        let native = |&body: &usize| problem.buffer(bodies[body].members[0].0).pool == pool;
+        let bound = if zone.mine.iter().all(native) {
+            planned.bound
+        } else {
+            // Another choice of what spills might have brought less.
+            let own = (0..zone.mine.len()).filter(|&at| native(&zone.mine[at])).collect::<Vec<_>>();
+            zone.sure_bound(&zone.strip(&own, 0))
+        };
+        attempt.bounds[pool.get()] = Bytes::new(bound);
         attempt.stopped = worse(attempt.stopped, planned.stopped);
         if planned.height >= tallest {
             (tallest, attempt.solver) = (planned.height, planned.solver);
         }
     }
     attempt.plan = assemble(problem, &bodies, &pool_of, &offsets);
-    attempt.plan.lower_bound = attempt.bounds.iter().copied().sum();
-    attempt.plan.proved = !attempt.spilled && attempt.plan.peak() == attempt.plan.lower_bound;
+    let pool_by_pool: Bytes = attempt.bounds.iter().copied().sum();
+    attempt.plan.lower_bound = pool_by_pool.max(alive_at_once(&bodies));
+    attempt.plan.proved = attempt.plan.peak() == attempt.plan.lower_bound;
     Ok(attempt)
+}
+
+/// The most bytes alive at once in all pools together, which they need whoever lies where.
+fn alive_at_once(bodies: &[Rigid]) -> Bytes {
+    let pieces = bodies.iter().flat_map(|rigid| &rigid.body.pieces);
+    let mut steps: Vec<(i64, bool, u64)> =
+        pieces.flat_map(|piece| [(piece.lower, true, piece.size), (piece.upper, false, piece.size)]).collect();
+    steps.sort_unstable();
+    let (mut load, mut most) = (0, 0);
+    for (_, begins, size) in steps {
+        load = if begins { load + size } else { load - size };
+        most = most.max(load);
+    }
+    Bytes::new(most)
 }
 
 /// Offsets of buffers from those of bodies.
@@ -169,7 +192,7 @@ impl Zones<'_> {
         if !has_both {
             let zone = self.strip(&all, 0);
             planned.bound = self.zone(&all, &zone, self.top_aim(&zone), budget, watch, &mut planned);
-            planned.bound = planned.bound.max(zone.pinned_height()).max(weightless);
+            planned.bound = planned.bound.max(self.sure_bound(&zone)).max(weightless);
             return planned;
         }
         let low_strip = self.strip(&low, 0);
@@ -179,8 +202,8 @@ impl Zones<'_> {
         let zone = self.strip(&high, floor);
         let bound = self.zone(&high, &zone, self.top_aim(&zone), budget, watch, &mut planned);
         // Where the lower zone may yet be lower, the upper one may begin lower: only the load of both is sure.
-        let sure = if floor <= low_bound { bound } else { self.strip(&all, 0).lower_bound().max(low_bound) };
-        planned.bound = sure.max(zone.pinned_height()).max(weightless);
+        let sure = if floor <= low_bound { bound } else { low_bound };
+        planned.bound = sure.max(self.sure_bound(&self.strip(&all, 0))).max(weightless);
         planned
     }
 
@@ -197,10 +220,20 @@ impl Zones<'_> {
         Strip::new(members.iter().map(|&at| self.bodies[self.mine[at]].body.clone()).collect(), floor)
     }
 
-    /// What is asked of the zone on top: to fit the capacity, or to be low down to what is pinned anyway.
+    /// What the pool needs whatever its plan; nothing is sure where buffers may go to another pool.
+    fn sure_bound(&self, all: &Strip) -> u64 {
+        if self.problem.pools[self.pool.get()].spill.is_some() { 0 } else { all.total_bound() }
+    }
+
+    /// What is asked of the zone on top: to fit the capacity, or to be as low as what is alive and pinned allows.
     fn top_aim(&self, strip: &Strip) -> Aim {
-        let capacity = self.problem.pools[self.pool.get()].capacity;
-        capacity.map_or(Aim::Lowest(strip.pinned_height()), |capacity| Aim::Below(capacity.get()))
+        let (total, pool) = (strip.total_bound(), &self.problem.pools[self.pool.get()]);
+        match pool.capacity.map(Bytes::get) {
+            // Not worth a search: it cannot be.
+            Some(capacity) if total > capacity && pool.spill.is_none() => Aim::Lowest(u64::MAX),
+            Some(capacity) => Aim::Below(capacity),
+            None => Aim::Lowest(total),
+        }
     }
 
     /// Plans the bodies of one zone, spilling what does not fit where the pool allows it, and returns what the zone

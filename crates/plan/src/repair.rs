@@ -36,22 +36,16 @@ pub(crate) fn repair(
         let body = body as usize;
         let pinned = |other: u32| strip.bodies[other as usize].pin.is_some();
         let weight = |blocked: &Blocked| {
-            if pinned(blocked.by) {
-                f64::INFINITY
-            } else {
-                f64::from(penalty[blocked.by as usize]) * strip.bodies[blocked.by as usize].size as f64
-            }
+            let size = strip.bodies[blocked.by as usize].size.max(1);
+            (!pinned(blocked.by)).then(|| u128::from(penalty[blocked.by as usize]) * u128::from(size))
         };
         let (floor, shape) = (strip.floor, &strip.bodies[body]);
         let blocked = room.blocked(body);
         let units = blocked.len() as u64 / 4;
         let highest = ceiling.checked_sub(shape.size)?;
-        let (offset, cost) =
-            cheapest(blocked, align_up(floor, shape.align), highest, shape.align, weight, &mut random)?;
-        if cost > 0.0 {
-            if cost.is_infinite() {
-                return None;
-            }
+        let range = align_up(floor, shape.align)..=highest;
+        let (offset, cost) = cheapest(blocked, range, shape.align, weight, &mut random)?;
+        if cost > 0 {
             let pushed: Vec<u32> = blocked
                 .iter()
                 .filter(|blocked| blocked.start <= offset && offset < blocked.end)
@@ -88,62 +82,47 @@ impl Homeless {
     }
 }
 
-/// The offset in `lowest..=highest` at which the blocks that deny it weigh least, and that weight; ties are
-/// broken at random.
+/// The offset in `range` at which the blocks that deny it weigh least, and that weight; ties are broken at random.
+/// `None` where every offset is denied by a block without a weight: one that cannot be pushed out.
 fn cheapest(
     blocked: &[Blocked],
-    lowest: u64,
-    highest: u64,
+    range: std::ops::RangeInclusive<u64>,
     align: u64,
-    weight: impl Fn(&Blocked) -> f64,
+    weight: impl Fn(&Blocked) -> Option<u128>,
     random: &mut Random,
-) -> Option<(u64, f64)> {
-    if lowest > highest {
-        return None;
-    }
-    let mut ends: Vec<(u64, f64)> = blocked.iter().map(|block| (block.end, weight(block))).collect();
+) -> Option<(u64, u128)> {
+    let mut ends: Vec<(u64, Option<u128>)> = blocked.iter().map(|block| (block.end, weight(block))).collect();
     ends.sort_unstable_by_key(|&(end, _)| end);
-    let (mut started, mut ended, mut ties) = (0, 0, 0_u32);
-    let (mut cost, mut infinite) = (0.0_f64, 0_u32);
-    let mut best = (lowest, f64::INFINITY);
-    let candidates = std::iter::once(lowest)
-        .chain(ends.iter().map(|&(end, _)| align_up(end, align)).filter(|&offset| offset > lowest));
-    let mut last = None;
-    for offset in candidates.take_while(|&offset| offset <= highest) {
-        if last == Some(offset) {
-            continue;
-        }
-        last = Some(offset);
-        while let Some(block) = blocked.get(started)
-            && block.start <= offset
-        {
-            let weight = weight(block);
-            if weight.is_finite() {
-                cost += weight;
-            } else {
-                infinite += 1;
+    let mut candidates: Vec<u64> = std::iter::once(*range.start())
+        .chain(ends.iter().map(|&(end, _)| align_up(end, align)))
+        .filter(|offset| range.contains(offset))
+        .collect();
+    candidates.dedup();
+    let (mut started, mut ended, mut ties) = (0, 0, 0_u64);
+    let (mut cost, mut immovable) = (0_u128, 0_u32);
+    let mut best = None;
+    for offset in candidates {
+        while let Some(block) = blocked.get(started).filter(|block| block.start <= offset) {
+            match weight(block) {
+                Some(weight) => cost += weight,
+                None => immovable += 1,
             }
             started += 1;
         }
-        while let Some(&(end, weight)) = ends.get(ended)
-            && end <= offset
-        {
-            if weight.is_finite() {
-                cost -= weight;
-            } else {
-                infinite -= 1;
+        while let Some(&(_, weight)) = ends.get(ended).filter(|&&(end, _)| end <= offset) {
+            match weight {
+                Some(weight) => cost -= weight,
+                None => immovable -= 1,
             }
             ended += 1;
         }
-        let total = if infinite > 0 { f64::INFINITY } else { cost.max(0.0) };
-        if total < best.1 {
-            (best, ties) = ((offset, total), 1);
-        } else if total <= best.1 {
-            ties += 1;
-            if random.below(u64::from(ties)) == 0 {
-                best.0 = offset;
-            }
+        if immovable > 0 || best.is_some_and(|(_, least)| cost > least) {
+            continue;
+        }
+        ties = if best.is_some_and(|(_, least)| cost == least) { ties + 1 } else { 1 };
+        if random.below(ties) == 0 {
+            best = Some((offset, cost));
         }
     }
-    Some(best)
+    best
 }

@@ -4,7 +4,7 @@
 //! were chosen to share at the same offset again. A union of buffers that keeps their distances carries all
 //! three.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use lowtide_core::{Align, BufferIndex, Bytes, Lifetime, Problem, ProblemError};
 
@@ -41,7 +41,17 @@ impl Ties {
                 ties.tie(pair[0], pair[1], distance).ok_or_else(|| impossible(format!("contiguous group {number}")))?;
             }
         }
+        ties.flatten();
         Ok(ties)
+    }
+
+    /// Makes every way to a root one step long.
+    fn flatten(&mut self) {
+        for index in 0..self.parent.len() {
+            // Roots have smaller indices than what is tied to them, so the way from the parent is short already.
+            let (root, above) = self.root(BufferIndex::new(index));
+            (self.parent[index], self.above[index]) = (root, above);
+        }
     }
 
     /// The buffer that stands for all that are tied to `buffer`, and how far `buffer` lies above it.
@@ -54,10 +64,23 @@ impl Ties {
         (at, above)
     }
 
+    /// The same as [`root`](Self::root), making the way shorter for the next time.
+    fn shorten(&mut self, buffer: BufferIndex) -> (u32, i64) {
+        let (root, total) = self.root(buffer);
+        let (mut at, mut above) = (buffer.get(), total);
+        while self.parent[at] != at as u32 {
+            let (next, step) = (self.parent[at] as usize, self.above[at]);
+            (self.parent[at], self.above[at]) = (root, above);
+            above -= step;
+            at = next;
+        }
+        (root, total)
+    }
+
     /// Ties `upper` at `distance` above `lower`; `None` when they are already tied at another distance.
     pub fn tie(&mut self, lower: BufferIndex, upper: BufferIndex, distance: i64) -> Option<()> {
-        let (low_root, low_above) = self.root(lower);
-        let (high_root, high_above) = self.root(upper);
+        let (low_root, low_above) = self.shorten(lower);
+        let (high_root, high_above) = self.shorten(upper);
         let apart = low_above + distance - high_above;
         if low_root == high_root {
             return (apart == 0).then_some(());
@@ -176,14 +199,71 @@ fn push_pieces(problem: &Problem, index: BufferIndex, rise: u64, pieces: &mut Ve
 }
 
 /// The same bytes at the same times without counting any twice.
-fn union(pieces: Vec<RawPiece>) -> Vec<RawPiece> {
-    let overlap = |a: &RawPiece, b: &RawPiece| {
-        a.lower < b.upper && b.lower < a.upper && a.rise <= b.rise + b.size && b.rise <= a.rise + a.size
-    };
-    let apart = pieces.iter().enumerate().all(|(index, a)| pieces[..index].iter().all(|b| !overlap(a, b)));
-    if apart {
-        return pieces;
+fn union(mut pieces: Vec<RawPiece>) -> Vec<RawPiece> {
+    pieces.sort_unstable_by_key(|piece| (piece.rise, piece.lower));
+    let levels: Vec<&[RawPiece]> = pieces.chunk_by(|a, b| a.rise == b.rise).collect();
+    let top = |level: &[RawPiece]| level.iter().map(|piece| piece.rise + piece.size).max().unwrap_or(0);
+    // Members one behind the other, each with its aliases: no level reaches into the next.
+    if levels.windows(2).all(|pair| top(pair[0]) <= pair[1][0].rise) {
+        return stacked(levels.into_iter().map(union_of_level));
     }
+    union_of_any(&pieces)
+}
+
+/// Levels on top of each other, as one where they touch and live at the same times.
+fn stacked(levels: impl Iterator<Item = Vec<RawPiece>>) -> Vec<RawPiece> {
+    let mut result: Vec<RawPiece> = Vec::new();
+    let mut last: Vec<RawPiece> = Vec::new();
+    for level in levels {
+        let fits = |(below, above): (&RawPiece, &RawPiece)| {
+            (below.lower, below.upper, below.rise + below.size) == (above.lower, above.upper, above.rise)
+        };
+        if last.len() == level.len() && last.iter().zip(&level).all(fits) {
+            for (below, above) in last.iter_mut().zip(level) {
+                below.size += above.size;
+            }
+        } else {
+            result.append(&mut last);
+            last = level;
+        }
+    }
+    result.append(&mut last);
+    result
+}
+
+/// The union of pieces that begin at one height: at each time, the largest.
+fn union_of_level(level: &[RawPiece]) -> Vec<RawPiece> {
+    let ends = level.iter().flat_map(|piece| [(piece.lower, true, piece.size), (piece.upper, false, piece.size)]);
+    let mut events: Vec<(i64, bool, u64)> = ends.collect();
+    events.sort_unstable();
+    let mut alive: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut result: Vec<RawPiece> = Vec::new();
+    let mut from = i64::MIN;
+    for (time, begins, size) in events {
+        if let Some((&largest, _)) = alive.last_key_value()
+            && from < time
+        {
+            let piece = RawPiece { lower: from, upper: time, rise: level[0].rise, size: largest };
+            match result.last_mut() {
+                Some(last) if last.upper == from && last.size == largest => last.upper = time,
+                _ => result.push(piece),
+            }
+        }
+        from = time;
+        if begins {
+            *alive.entry(size).or_insert(0) += 1;
+        } else if let Some(count) = alive.get_mut(&size) {
+            *count -= 1;
+            if *count == 0 {
+                alive.remove(&size);
+            }
+        }
+    }
+    result
+}
+
+/// The union of pieces at any heights: takes time quadratic in their number.
+fn union_of_any(pieces: &[RawPiece]) -> Vec<RawPiece> {
     let mut times: Vec<i64> = pieces.iter().flat_map(|piece| [piece.lower, piece.upper]).collect();
     times.sort_unstable();
     times.dedup();

@@ -18,7 +18,9 @@ use crate::random::mix;
 use crate::strip::Strip;
 use crate::{online, repair};
 
-/// Tasks of a batch; more than most machines give threads would only make batches longer.
+/// Threads that a solve uses at most: as many as there are tasks in a batch. More would only make batches longer.
+pub const MOST_THREADS: usize = LANES;
+
 const LANES: usize = 4;
 
 /// Bodies up to which complete search is tried.

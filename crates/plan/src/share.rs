@@ -2,11 +2,64 @@
 
 use std::collections::BTreeMap;
 
-use lowtide_core::{BufferIndex, Lifetime, Problem};
-use rustc_hash::FxHashSet;
+use lowtide_core::{Align, BufferIndex, Bytes, Class, Lifetime, PoolIndex, Problem};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::random::Random;
 use crate::rigid::{Rigid, Ties};
+
+/// Buffers at one address.
+struct Group {
+    pool: PoolIndex,
+    class: Class,
+    pin: Option<Bytes>,
+    align: Align,
+    /// Whether all of them lie at the same height.
+    level: bool,
+    /// When they live, by their beginnings.
+    lives: Vec<(Lifetime, BufferIndex)>,
+    /// The longest of these lives.
+    longest: u64,
+}
+
+impl Group {
+    fn new(problem: &Problem, members: &[(BufferIndex, i64)]) -> Self {
+        let first = problem.buffer(members[0].0);
+        let mut lives: Vec<(Lifetime, BufferIndex)> =
+            members.iter().map(|&(member, _)| (problem.buffer(member).lifetime, member)).collect();
+        lives.sort_unstable();
+        let join = |align: Align, &(member, _): &(BufferIndex, i64)| {
+            align.checked_common_multiple(problem.buffer(member).align).unwrap_or(align)
+        };
+        Self {
+            pool: first.pool,
+            class: first.class,
+            pin: members.iter().find_map(|&(member, _)| problem.buffer(member).pin),
+            align: members.iter().fold(Align::ONE, join),
+            level: members.iter().all(|&(_, above)| above == 0),
+            longest: lives.iter().map(|(life, _)| life.length()).max().unwrap_or(0),
+            lives,
+        }
+    }
+
+    /// The members that live at some time of `life`.
+    fn alive_during(&self, life: Lifetime) -> impl Iterator<Item = BufferIndex> + '_ {
+        let from =
+            self.lives.partition_point(|(other, _)| other.lower.saturating_add_unsigned(self.longest) < life.lower);
+        let begun = self.lives[from..].iter().take_while(move |(other, _)| other.lower < life.upper);
+        begun.filter(move |(other, _)| other.overlaps(life)).map(|&(_, member)| member)
+    }
+
+    /// Takes in the members of another group.
+    fn join(&mut self, other: Self) {
+        self.align = self.align.checked_common_multiple(other.align).unwrap_or(self.align);
+        self.longest = self.longest.max(other.longest);
+        for life in other.lives {
+            let at = self.lives.partition_point(|&earlier| earlier <= life);
+            self.lives.insert(at, life);
+        }
+    }
+}
 
 /// The pairs of a problem, and what they may be tied to.
 pub(crate) struct Sharing<'a> {
@@ -37,24 +90,24 @@ impl<'a> Sharing<'a> {
 
     /// The ties after letting pairs share, each unless `skip` says otherwise or it cannot.
     pub fn tied(&self, ties: &Ties, mut skip: impl FnMut() -> bool) -> Ties {
-        let mut members: Vec<Vec<BufferIndex>> = vec![Vec::new(); self.problem.buffers.len()];
-        for group in ties.groups() {
-            let root = ties.root(group[0].0).0;
-            members[root as usize] = group.into_iter().map(|(buffer, _)| buffer).collect();
+        let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
+        for members in ties.groups() {
+            groups.insert(ties.root(members[0].0).0, Group::new(self.problem, &members));
         }
         let mut shared = ties.clone();
         for &(a, b) in &self.pairs {
-            if skip() || self.problem.buffer(a).pool != self.problem.buffer(b).pool {
+            if skip() {
                 continue;
             }
             let (root_a, root_b) = (shared.root(a).0, shared.root(b).0);
-            if root_a == root_b || !self.compatible(ties, &members[root_a as usize], &members[root_b as usize]) {
-                continue;
-            }
-            if shared.tie(a, b, 0).is_some() {
-                let (kept, gone) = if root_a < root_b { (root_a, root_b) } else { (root_b, root_a) };
-                let moved = std::mem::take(&mut members[gone as usize]);
-                members[kept as usize].extend(moved);
+            let (kept, gone) = (root_a.min(root_b), root_a.max(root_b));
+            let compatible = root_a != root_b && self.compatible(&groups[&kept], &groups[&gone]);
+            if compatible
+                && shared.tie(a, b, 0).is_some()
+                && let Some(moved) = groups.remove(&gone)
+                && let Some(group) = groups.get_mut(&kept)
+            {
+                group.join(moved);
             }
         }
         shared
@@ -62,20 +115,16 @@ impl<'a> Sharing<'a> {
 
     /// Whether no two buffers of the groups are alive together without being a pair, and nothing else speaks
     /// against one address for all.
-    fn compatible(&self, ties: &Ties, one: &[BufferIndex], other: &[BufferIndex]) -> bool {
-        one.iter().all(|&a| {
-            other.iter().all(|&b| {
-                let (above_a, above_b) = (ties.root(a).1, ties.root(b).1);
-                let (first, second) = (self.problem.buffer(a), self.problem.buffer(b));
-                above_a == 0
-                    && above_b == 0
-                    && first.class == second.class
-                    && first.pin == second.pin
-                    && first.align.checked_common_multiple(second.align).is_some_and(|align| align.get() < 1 << 40)
-                    && (!first.lifetime.overlaps(second.lifetime)
-                        || self.allowed.contains(&(self.head[a.get()], self.head[b.get()])))
-            })
-        })
+    fn compatible(&self, one: &Group, other: &Group) -> bool {
+        let (few, many) = if one.lives.len() < other.lives.len() { (one, other) } else { (other, one) };
+        let align = one.align.checked_common_multiple(other.align);
+        let may_meet =
+            |a: BufferIndex, b: BufferIndex| self.allowed.contains(&(self.head[a.get()], self.head[b.get()]));
+        one.level
+            && other.level
+            && (one.pool, one.class, one.pin) == (other.pool, other.class, other.pin)
+            && align.is_some_and(|align| align.get() < 1 << 40)
+            && few.lives.iter().all(|&(life, a)| many.alive_during(life).all(|b| may_meet(a, b)))
     }
 
     /// Ties with each pair that could share left out with the given probability.
@@ -104,38 +153,50 @@ impl<'a> Sharing<'a> {
     }
 }
 
-/// What the bodies of one component could save when.
+/// What the bodies of one component could save when: a sweep over their beginnings and ends.
 fn savings_of(component: &[u32], bodies: &[Rigid], pairs: &FxHashSet<(u32, u32)>) -> Vec<(Lifetime, u64)> {
-    let pieces = |body: u32| &bodies[body as usize].body.pieces;
-    let ends = component.iter().flat_map(|&body| pieces(body)).flat_map(|piece| [piece.lower, piece.upper]);
-    let mut times: Vec<i64> = ends.collect();
-    times.sort_unstable();
-    times.dedup();
+    let mut events: Vec<(i64, bool, u64, u32)> = Vec::new();
+    for &body in component {
+        for piece in &bodies[body as usize].body.pieces {
+            events.push((piece.lower, true, piece.size, body));
+            events.push((piece.upper, false, piece.size, body));
+        }
+    }
+    events.sort_unstable();
     let mut savings = Vec::new();
-    for window in times.windows(2) {
-        let stretch = Lifetime { lower: window[0], upper: window[1] };
-        let held = |body: u32| -> u64 {
-            let alive =
-                pieces(body).iter().filter(|piece| piece.lower <= stretch.lower && stretch.upper <= piece.upper);
-            alive.map(|piece| piece.size).sum()
-        };
-        let mut alive: Vec<(u64, u32)> =
-            component.iter().map(|&body| (held(body), body)).filter(|&(held, _)| held > 0).collect();
-        alive.sort_unstable_by_key(|&(held, body)| (std::cmp::Reverse(held), body));
-        let mut apart: Vec<u32> = Vec::new();
-        let mut saved = 0;
-        for (held, body) in alive {
-            if apart.iter().any(|&other| pairs.contains(&(body, other))) {
-                saved += held;
-            } else {
-                apart.push(body);
+    let mut held: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut from = i64::MIN;
+    for (time, begins, size, body) in events {
+        if from < time {
+            let saved = most_saved(&held, pairs);
+            if saved > 0 {
+                savings.push((Lifetime { lower: from, upper: time }, saved));
             }
         }
-        if saved > 0 {
-            savings.push((stretch, saved));
+        from = time;
+        let bytes = held.entry(body).or_insert(0);
+        *bytes = if begins { *bytes + size } else { *bytes - size };
+        if *bytes == 0 {
+            held.remove(&body);
         }
     }
     savings
+}
+
+/// What is held less what must be: a set of bodies of which no two may share, picked greedily.
+fn most_saved(held: &BTreeMap<u32, u64>, pairs: &FxHashSet<(u32, u32)>) -> u64 {
+    let mut alive: Vec<(u64, u32)> = held.iter().map(|(&body, &bytes)| (bytes, body)).collect();
+    alive.sort_unstable_by_key(|&(bytes, body)| (std::cmp::Reverse(bytes), body));
+    let mut apart: Vec<u32> = Vec::new();
+    let mut saved = 0;
+    for (bytes, body) in alive {
+        if apart.iter().any(|&other| pairs.contains(&(body, other))) {
+            saved += bytes;
+        } else {
+            apart.push(body);
+        }
+    }
+    saved
 }
 
 /// Bodies connected by pairs.

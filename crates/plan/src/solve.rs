@@ -57,10 +57,12 @@ pub fn solve(problem: &Problem, options: &Options, watch: &dyn Fn(Progress)) -> 
         return Err(SolveError::InvalidPlan(verdict));
     }
     let fits = judge_fit(problem, &attempt, &mut budget);
-    let stopped = if fits == Fits::Unknown || !has_capacity(problem) && !attempt.plan.proved {
-        if attempt.stopped == Stopped::Proved { Stopped::Exhausted } else { attempt.stopped }
-    } else {
-        Stopped::Proved
+    let stopped = match (&fits, attempt.stopped) {
+        (Fits::No(_), _) => Stopped::Proved,
+        (Fits::Yes, _) if attempt.plan.proved => Stopped::Proved,
+        (Fits::Yes, _) if has_capacity(problem) => Stopped::Fits,
+        (_, Stopped::Proved) => Stopped::Exhausted,
+        (_, stopped) => stopped,
     };
     let spilled = problem
         .indices()
@@ -222,7 +224,7 @@ fn judge_fit(problem: &Problem, attempt: &Attempt, budget: &mut Budget) -> Fits 
     if attempt.fits(problem) {
         return Fits::Yes;
     }
-    if let Some(buffer) = problem.indices().find(|&buffer| is_pinned_outside(problem, buffer)) {
+    if let Some(buffer) = problem.indices().find(|&buffer| fits_nowhere(problem, buffer)) {
         return Fits::No(Blame { buffers: vec![buffer], irreducible: true });
     }
     // Where buffers may go elsewhere, another choice of them might have fitted.
@@ -239,11 +241,15 @@ fn judge_fit(problem: &Problem, attempt: &Attempt, budget: &mut Budget) -> Fits 
     }
 }
 
-/// Whether a buffer's own pin puts its end beyond its pool's capacity.
-fn is_pinned_outside(problem: &Problem, index: BufferIndex) -> bool {
+/// Whether a buffer ends beyond its pool's capacity where it is pinned, or is larger than every pool it may lie in.
+fn fits_nowhere(problem: &Problem, index: BufferIndex) -> bool {
     let buffer = problem.buffer(index);
-    let capacity = problem.pools[buffer.pool.get()].capacity;
-    buffer.pin.zip(capacity).is_some_and(|(pin, capacity)| pin + buffer.size > capacity)
+    let exceeds = |pool: &Pool, end: Bytes| pool.capacity.is_some_and(|capacity| end > capacity);
+    if let Some(pin) = buffer.pin {
+        return exceeds(&problem.pools[buffer.pool.get()], pin + buffer.size);
+    }
+    let chain = std::iter::successors(Some(buffer.pool), |pool| problem.pools[pool.get()].spill);
+    chain.map(|pool| &problem.pools[pool.get()]).all(|pool| exceeds(pool, buffer.size))
 }
 
 fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budget) -> Blame {
@@ -267,7 +273,7 @@ fn blame_pool(problem: &Problem, pool: PoolIndex, plan: &Plan, budget: &mut Budg
         // With alignments, fewer of them may already be too many.
         inside = moment;
     }
-    let end = budget.options.time_limit.map(|limit| Instant::now() + limit);
+    let end = budget.options.deadline();
     let cancel = budget.options.cancel;
     let late = || cancel.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
     blame::shrink(inside, |some| fits_alone(problem, pool, some, budget), late)
@@ -305,7 +311,7 @@ pub fn lower_bound(problem: &Problem) -> Result<Bytes, ProblemError> {
     let of_pool = |pool: usize| {
         let mine = bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool.get() == pool);
         let strip = Strip::new(mine.map(|rigid| rigid.body.clone()).collect(), 0);
-        Bytes::new(strip.lower_bound().max(strip.pinned_height()))
+        Bytes::new(strip.total_bound())
     };
     Ok((0..problem.pools.len()).map(of_pool).sum())
 }

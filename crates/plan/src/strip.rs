@@ -130,9 +130,16 @@ impl Strip {
     /// The bytes that the unpinned bodies alive in each section take at least: sizes rounded up to the unit, but for
     /// the rounding of the one on top.
     pub fn loads(&self) -> Vec<u64> {
-        let mut loads = self.rounded_sums();
+        self.loads_of(|body| body.pin.is_none())
+    }
+
+    /// The same for the bodies that `count`.
+    fn loads_of(&self, count: impl Fn(&Body) -> bool) -> Vec<u64> {
+        let counted = (0..self.len()).filter(|&body| count(&self.bodies[body]));
+        let pieces: Vec<&Piece> = counted.flat_map(|body| self.pieces(body)).collect();
+        let mut loads = self.rounded_sums(&pieces);
         if self.unit > 1 {
-            for (load, padding) in loads.iter_mut().zip(self.largest_paddings()) {
+            for (load, padding) in loads.iter_mut().zip(self.largest_paddings(pieces)) {
                 *load -= padding;
             }
         }
@@ -140,9 +147,8 @@ impl Strip {
     }
 
     /// For each section, the largest rounding of a piece alive in it.
-    fn largest_paddings(&self) -> Vec<u64> {
+    fn largest_paddings(&self, mut by_padding: Vec<&Piece>) -> Vec<u64> {
         let padding = |piece: &Piece| align_up(piece.size, self.unit) - piece.size;
-        let mut by_padding: Vec<&Piece> = self.free_pieces().collect();
         by_padding.sort_by_key(|piece| std::cmp::Reverse(padding(piece)));
         let mut paddings = vec![0; self.sections as usize];
         // Where to look for the next section that no larger padding has reached.
@@ -158,9 +164,9 @@ impl Strip {
         paddings
     }
 
-    fn rounded_sums(&self) -> Vec<u64> {
+    fn rounded_sums(&self, pieces: &[&Piece]) -> Vec<u64> {
         let mut loads = vec![0_u64; self.sections as usize + 1];
-        for piece in self.free_pieces() {
+        for piece in pieces {
             let size = align_up(piece.size, self.unit);
             loads[piece.lower as usize] = loads[piece.lower as usize].wrapping_add(size);
             loads[piece.upper as usize] = loads[piece.upper as usize].wrapping_sub(size);
@@ -180,6 +186,13 @@ impl Strip {
         let alone = free.map(|body| align_up(self.floor, body.align) + body.size).max().unwrap_or(0);
         let stacked = self.loads().into_iter().max().filter(|&load| load > 0).map_or(0, |load| self.floor + load);
         alone.max(stacked)
+    }
+
+    /// Nothing that holds all bodies, pinned ones included, is lower than this: what is alive at once, the largest body
+    /// and the highest pin.
+    pub fn total_bound(&self) -> u64 {
+        let stacked = self.loads_of(|_| true).into_iter().max().unwrap_or(0);
+        stacked.max(self.lower_bound()).max(self.pinned_height())
     }
 
     /// The same strip with some of its bodies only, in the order given.
@@ -233,11 +246,6 @@ impl Strip {
         let flat =
             |body: usize| self.bodies[body].pin.is_some() || self.pieces(body).iter().all(|piece| piece.rise == 0);
         (0..self.len()).all(flat)
-    }
-
-    /// The pieces of unpinned bodies.
-    fn free_pieces(&self) -> impl Iterator<Item = &Piece> {
-        (0..self.len()).filter(|&body| self.bodies[body].pin.is_none()).flat_map(|body| self.pieces(body))
     }
 }
 

@@ -180,12 +180,12 @@ fn check_relations(problem: &Problem, plan: &Plan) -> Verdict {
     let alias_aligns = if problem.contiguous.is_empty() { HashMap::new() } else { problem.alias_aligns() };
     let align = |member: BufferIndex| alias_aligns.get(&member).copied().unwrap_or(problem.buffer(member).align);
     for group in &problem.contiguous {
-        let begins_well = |&member: &BufferIndex| align(member).holds(plan.placement(group[0]).offset);
+        let begins_well = group.iter().all(|&member| align(member).holds(plan.placement(group[0]).offset));
         for pair in group.windows(2) {
             let (first, second) = (plan.placement(pair[0]), plan.placement(pair[1]));
             let end = first.offset.checked_add(problem.buffer(pair[0]).size);
             let next = end.and_then(|end| end.checked_align_up(align(pair[1])));
-            if first.pool != second.pool || next != Some(second.offset) || !group.iter().all(begins_well) {
+            if first.pool != second.pool || next != Some(second.offset) || !begins_well {
                 return Verdict::NotContiguous(pair[0], pair[1]);
             }
         }

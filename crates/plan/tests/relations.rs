@@ -490,3 +490,33 @@ fn a_problem_that_makes_no_sense_is_an_error() {
     problem.pools.clear();
     assert!(matches!(solve(&problem, &work(WORK), &|_| {}), Err(SolveError::Problem(ProblemError::BadPools(_)))));
 }
+
+#[test]
+fn a_spilling_pool_with_both_classes_is_bounded_rightly() {
+    let mut problem = Problem::new(vec![buffer("w", 0, 2, 8), buffer("v", 0, 2, 8), buffer("t", 0, 1, 1)]);
+    (problem.buffers[0].class, problem.buffers[1].class) = (Class::Persistent, Class::Persistent);
+    problem.pools = vec![Pool::unlimited("fast"), Pool::unlimited("slow")];
+    (problem.pools[0].capacity, problem.pools[0].spill) = (Some(Bytes::new(10)), Some(PoolIndex::new(1)));
+    let outcome = solve_it(&problem);
+    assert_eq!((peak(&outcome), plan_of(&outcome).lower_bound.get()), (17, 17));
+    assert_eq!(outcome.fits, Fits::Yes);
+}
+
+#[test]
+fn a_buffer_larger_than_every_pool_on_its_way_is_a_no() {
+    let mut problem = Problem::new(vec![buffer("large", 0, 2, 100), buffer("small", 0, 2, 50)]);
+    problem.pools = vec![Pool::unlimited("fast"), Pool::unlimited("slow")];
+    (problem.pools[0].capacity, problem.pools[0].spill) = (Some(Bytes::new(10)), Some(PoolIndex::new(1)));
+    problem.pools[1].capacity = Some(Bytes::new(60));
+    let outcome = solve_it(&problem);
+    assert!(matches!(&outcome.fits, Fits::No(blame) if blame.buffers == [at(0)]), "{outcome:?}");
+}
+
+#[test]
+fn what_is_pinned_counts_in_the_bound() {
+    let mut problem = Problem::new([4, 5, 2, 2, 3].map(|size| buffer(&format!("b{size}"), 0, 1, size)).to_vec());
+    problem.buffers[3].id = "pinned".into();
+    problem.buffers[3].pin = Some(Bytes::ZERO);
+    assert_eq!(lower_bound(&problem).unwrap().get(), 16);
+    assert_proved(&problem, 16);
+}

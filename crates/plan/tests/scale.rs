@@ -62,3 +62,26 @@ fn sixty_two_thousand_buffers_with_one_pin_have_a_plan_in_two_seconds() {
     problem.buffers[7].pin = Some(Bytes::ZERO);
     first_plan_within(&problem, Duration::from_secs(2));
 }
+
+/// A chain of buffers, each alive with the next.
+fn chain(count: usize) -> Problem {
+    Problem::new((0..count).map(|number| buffer(&format!("b{number}"), number as i64, number as i64 + 2, 64)).collect())
+}
+
+#[test]
+fn sixty_two_thousand_operators_in_place_have_a_plan_in_two_seconds() {
+    let mut problem = chain(62_000);
+    let indices: Vec<_> = problem.indices().collect();
+    problem.may_share = indices.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    first_plan_within(&problem, Duration::from_secs(2));
+}
+
+#[test]
+fn sixty_two_thousand_buffers_in_one_group_or_alias_set_have_a_plan_in_two_seconds() {
+    let mut problem = chain(62_000);
+    problem.contiguous = vec![problem.indices().collect::<Vec<_>>().into_iter().rev().collect()];
+    first_plan_within(&problem, Duration::from_secs(2));
+    let mut problem = chain(62_000);
+    problem.aliases = vec![problem.indices().collect()];
+    first_plan_within(&problem, Duration::from_secs(2));
+}
