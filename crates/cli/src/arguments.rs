@@ -22,8 +22,8 @@ Examples:
   lowtide plan lifetimes.csv -o plan.csv  an offset for every buffer
   lowtide check lifetimes.csv plan.csv    whether a plan holds
 
-Exit codes: 0 done, it fits; 1 the answer is no; 2 bad usage, bad input or an
-internal error";
+Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
+2 bad usage, bad input or an internal error";
 
 /// What to do.
 #[derive(Debug, Subcommand)]

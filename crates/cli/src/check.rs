@@ -6,7 +6,7 @@ mod finding;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use lowtide_formats::PlanFile;
+use lowtide_formats::{ErrorKind, PlanFile};
 
 pub(crate) use finding::Finding;
 
@@ -53,7 +53,7 @@ enum Format {
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let (problem, plan) = arguments.sources()?;
     let question = Question::read(&problem, &arguments.terms)?;
-    let file = plan.read(PlanFile::read)?;
+    let file = plan.read(PlanFile::read).map_err(|failure| arguments.without_plan(failure, &problem))?;
     let finding =
         Finding::new(question.problem(), &file).map_err(|error| Failure::problem(question.name(), None, error))?;
     if arguments.json || arguments.format == Format::Json {
@@ -72,6 +72,20 @@ impl Arguments {
             return Err(Failure::usage(message, "give a file for one of them"));
         }
         Ok((problem, plan))
+    }
+
+    /// The same failure, with how to make a plan where the file is none.
+    fn without_plan(&self, failure: Failure, problem: &Source) -> Failure {
+        let Failure::Contents { source, .. } = &failure else { return failure };
+        match source.kind {
+            ErrorKind::MissingValue { column: "offset" }
+            | ErrorKind::MissingColumn { column: "offset", .. }
+            | ErrorKind::WrongKind { .. } => {
+                let make = format!("lowtide plan {}{} -o plan.csv", problem.typed(), self.terms.typed());
+                failure.with_hint(format!("a plan has an offset for every buffer; make one with `{make}`"))
+            }
+            _ => failure,
+        }
     }
 }
 

@@ -76,6 +76,14 @@ impl Failure {
         Self::Contents { file: file.to_string(), source }
     }
 
+    /// The same failure, with another hint where it is about a file's contents.
+    pub(crate) fn with_hint(self, hint: impl Display) -> Self {
+        match self {
+            Self::Contents { file, source } => Self::unfit(&place(&file, source.row), source, hint),
+            other => other,
+        }
+    }
+
     /// Stdout cannot be written.
     pub(crate) fn stdout(source: io::Error) -> Self {
         Self::access("<stdout>", "write", source)
@@ -90,7 +98,9 @@ impl Failure {
     pub(crate) fn solve(file: &str, error: SolveError) -> Self {
         match error {
             SolveError::Problem(error) => Self::problem(file, None, error),
-            SolveError::InvalidPlan(_) => Self::Fault(format!("{file}: {error}")),
+            SolveError::InvalidPlan(verdict) => {
+                Self::Fault(format!("{file}: a plan was found that does not hold ({})", verdict.name()))
+            }
         }
     }
 
@@ -132,6 +142,18 @@ mod tests {
         let failure = Failure::contents("in.csv", error);
         assert_eq!(failure.to_string(), "in.csv:2: `size` is `x`, which is not a whole number");
         assert!(failure.causes().is_empty() && !failure.hint().is_empty());
+    }
+
+    #[test]
+    fn a_fault_is_called_one_once() {
+        let error = SolveError::InvalidPlan(lowtide_plan::Verdict::BelowBound);
+        let failure = Failure::solve("in.csv", error);
+        let said = format!("{failure} {}", failure.hint());
+        assert_eq!(said.matches("fault of Lowtide").count(), 1, "{said}");
+        assert!(
+            said.starts_with("internal error: in.csv: a plan was found that does not hold (below-bound)"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod beside;
 mod console;
 mod failure;
 mod fault;
+mod numbers;
 mod progress;
 mod question;
 mod resources;
@@ -38,9 +39,10 @@ pub use failure::Failure;
 /// Runs the command that `arguments` give, the program's name first, and returns its exit code: 0 for done, 1 for
 /// a no, 2 for bad usage, bad input or an internal error. Never panics.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage::answer(&error),
+        Err(error) => return usage::answer(&error, &arguments),
     };
     cli.color.apply();
     let mut console = Console::of_process();

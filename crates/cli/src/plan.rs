@@ -5,17 +5,17 @@ mod summary;
 mod text;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use lowtide_plan::Fits;
+use lowtide_plan::{Fits, Stopped};
 
 pub(crate) use summary::Summary;
 pub(crate) use text::headline;
 
 use crate::beside::Target;
 use crate::question::{Question, Terms};
-use crate::solving::{Effort, Solved};
+use crate::solving::{Effort, Solved, was_interrupted};
 use crate::source::Source;
 use crate::{Answer, Console, Failure, show};
 
@@ -74,6 +74,30 @@ enum Kind {
     Json,
 }
 
+impl Kind {
+    /// The kind that a file's name asks for.
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let name = show::escaped(&path.to_string_lossy()).into_owned();
+        if name == "-" {
+            let hint = "`--format csv` prints the plan to stdout";
+            return Err(Failure::unfit(&name, "`-o` writes a file", hint));
+        }
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("csv") => Ok(Self::Csv),
+            Some("json") => Ok(Self::Json),
+            Some("gz") => {
+                let hint = "outputs are not compressed; leave out `.gz`, and run gzip on the file";
+                Err(Failure::unfit(&name, "the output ends in .gz", hint))
+            }
+            _ => {
+                let message = "the output is neither .csv nor .json";
+                Err(Failure::unfit(&name, message, "name it such as plan.csv or plan.json"))
+            }
+        }
+    }
+}
+
 /// Plans, shows and writes.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let source = Source::new(arguments.file.as_deref());
@@ -89,10 +113,17 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let summary = Summary::new(question.problem(), &solved, &arguments.effort);
     arguments.show(&question, &solved, &summary, console)?;
     console.finish()?;
+    if was_interrupted() {
+        console.say(match solved.outcome.fits {
+            Fits::Yes => "interrupted: this is the best plan so far",
+            Fits::No(_) => "interrupted, but this is the answer",
+            Fits::Unknown => "interrupted before there was an answer",
+        });
+    }
     if let Some(output) = output {
         let path = show::path(output.0.path());
         if write(&question, &solved, &summary, &output)? {
-            let next = format!("lowtide check {} {path}{}", typed(&source), arguments.terms.typed());
+            let next = format!("lowtide check {} {path}{}", source.typed(), arguments.terms.typed());
             console.say(format!("wrote {path}; next: `{next}`"));
         } else {
             console.say(format!("{path} was not written: there is no plan that fits to write"));
@@ -111,15 +142,7 @@ impl Arguments {
     /// Where the plan is to be written, looked at before any work is done.
     fn output(&self, source: &Source) -> Result<Option<(Target, Kind)>, Failure> {
         let Some(path) = &self.output else { return Ok(None) };
-        let kind = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("csv") => Kind::Csv,
-            Some("json") => Kind::Json,
-            _ => {
-                let name = show::escaped(&path.to_string_lossy()).into_owned();
-                let message = "the output is neither .csv nor .json";
-                return Err(Failure::unfit(&name, message, "name it such as plan.csv or plan.json"));
-            }
-        };
+        let kind = Kind::of(path)?;
         Ok(Some((Target::new(path, &[source])?, kind)))
     }
 
@@ -148,19 +171,41 @@ impl Arguments {
     fn suggest(&self, source: &Source, solved: &Solved, console: &mut Console) {
         match solved.outcome.fits {
             Fits::Yes => {
-                let again = format!("lowtide plan {}{} -o plan.csv", typed(source), self.terms.typed());
+                let options = format!("{}{}", self.terms.typed(), self.effort.typed());
+                let again = format!("lowtide plan {}{options} -o plan.csv", source.typed());
                 console.say(format!("nothing was written; next: `{again}`"));
             }
-            Fits::No(_) => console.say("nothing was written; next: the same with a larger `--capacity`, or without"),
-            Fits::Unknown => console.hint("more time may find it: `--time-limit 60`"),
+            Fits::No(_) => console.say(format!("nothing was written; next: {}", self.remedy(solved))),
+            Fits::Unknown => console.hint(self.way_on(solved.outcome.stopped)),
+        }
+    }
+
+    /// What to change where it cannot fit.
+    fn remedy(&self, solved: &Solved) -> &'static str {
+        match (&solved.outcome.plan, self.terms.capacity) {
+            (None, _) => "move or drop one of the two pins",
+            (_, Some(_)) => "the same with a larger `--capacity`, or without",
+            (_, None) => "the same with a larger `capacity` in the problem's `pools`",
+        }
+    }
+
+    /// What may find what was not found.
+    fn way_on(&self, stopped: Stopped) -> String {
+        let Effort { work, seed, without, .. } = &self.effort;
+        match (stopped, work) {
+            (Stopped::Cancelled, _) => "it may be found if it is not interrupted".to_owned(),
+            (Stopped::Work, Some(work)) => {
+                format!("more work may find it: `--work {}`", work.max(&1).saturating_mul(MORE))
+            }
+            (Stopped::Time, _) => format!("more time may find it: `--time-limit {}`", self.effort.longer()),
+            _ if !without.is_empty() => "what was left out may find it: the same without `--without`".to_owned(),
+            _ => format!("another start may find it: `--seed {}`", seed.wrapping_add(1)),
         }
     }
 }
 
-/// The input as it can be typed again.
-fn typed(source: &Source) -> String {
-    source.path().map_or_else(|| "FILE".to_owned(), show::path)
-}
+/// How many times as much is worth another try.
+const MORE: u64 = 10;
 
 /// Writes the plan if it is an answer, and says what was done.
 fn write(

@@ -7,20 +7,20 @@ use lowtide_core::{Align, BufferIndex, Bytes, Plan, Problem, StepIndex, Trace};
 use lowtide_formats::{Input, Lifetimes};
 use lowtide_plan::{one_step, whole_run};
 
-use crate::Failure;
 use crate::source::Source;
+use crate::{Failure, numbers};
 
 /// What is asked of an input; the same for every verb that reads problems.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Terms {
     /// The memory there is: bytes, or such as 1.5GiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_negative_numbers = true)]
     pub capacity: Option<Bytes>,
     /// Every offset is a multiple of this, beside the alignments that the input gives
-    #[arg(long, value_name = "SIZE", value_parser = parse_align)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_align, allow_negative_numbers = true)]
     pub align: Option<Align>,
     /// The step of a recorded run, instead of the whole run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole, allow_negative_numbers = true)]
     pub step: Option<u64>,
 }
 
@@ -38,8 +38,7 @@ impl Terms {
 }
 
 fn parse_align(text: &str) -> Result<Align, String> {
-    let bytes: Bytes = text.parse().map_err(|error: lowtide_core::ParseBytesError| error.to_string())?;
-    Align::new(bytes.get()).ok_or_else(|| "an alignment is at least 1".to_owned())
+    Align::new(numbers::size(text)?.get()).ok_or_else(|| "an alignment is at least 1".to_owned())
 }
 
 /// A problem, and what is left of the file it came from.

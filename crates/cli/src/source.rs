@@ -40,6 +40,11 @@ impl Source {
         name.as_ref().unwrap_or(self).to_string()
     }
 
+    /// As it can be typed again.
+    pub fn typed(&self) -> String {
+        self.path().map_or_else(|| "FILE".to_owned(), crate::show::path)
+    }
+
     /// The file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match self {

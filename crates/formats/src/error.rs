@@ -186,6 +186,9 @@ pub enum ErrorKind {
         /// The step before it; 0 when there is none.
         last: u64,
     },
+    /// A step has the number 0.
+    #[error("there is no step 0; steps count from 1")]
+    StepZero,
     /// The text is no JSON, or not of the documented form.
     #[error("{0}")]
     BadJson(String),
@@ -233,6 +236,14 @@ pub enum ErrorKind {
         /// The buffer, shortened.
         id: String,
     },
+    /// A plan gives a buffer another size or another life than the problem does.
+    #[error("buffer `{id}` is not the one of the problem: in the plan it {differs}")]
+    OtherBuffer {
+        /// The buffer, shortened.
+        id: String,
+        /// What differs.
+        differs: String,
+    },
     /// The pools of a plan add up to more than 63 bits hold.
     #[error("the plan's offsets and sizes add up to more than 2^63-1 bytes")]
     PlanTooLarge,
@@ -260,6 +271,8 @@ pub enum ErrorKind {
     #[error("{}", shorten_message(&.0.to_string()))]
     BadProblem(ProblemError),
 }
+
+const BEHIND: &str = "there is more text behind the end of the JSON";
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -298,7 +311,10 @@ impl Error {
 
     pub(crate) fn json(error: &serde_json::Error) -> Self {
         let row = u64::try_from(error.line()).ok().filter(|&line| line > 0);
-        Self { row, kind: ErrorKind::BadJson(shorten_message(&error.to_string())) }
+        let text = error.to_string();
+        // The one message of the parser that speaks of itself and not of the file.
+        let text = text.strip_prefix("trailing characters").map_or(text.clone(), |place| format!("{BEHIND}{place}"));
+        Self { row, kind: ErrorKind::BadJson(shorten_message(&text)) }
     }
 
     /// A problem that was read and failed its check; `row_of` tells where a buffer stands, where that is known.

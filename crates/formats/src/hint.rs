@@ -20,12 +20,29 @@ impl ErrorKind {
             }
             Self::Empty => "a file without rows still needs its header, such as `id,lower,upper,size`",
             Self::UnknownHeader { .. } => "rename the columns, or convert the file to one of these headers",
-            Self::MissingColumn { .. } => "add the column, or check the spelling of its name",
             Self::DuplicateColumn { .. } => "remove or rename one of the two columns",
             Self::RaggedRow { .. } => "give the row one field per column; an empty field still needs its comma",
+            Self::MissingValue { column: "offset" } | Self::MissingColumn { column: "offset", .. } => {
+                "a plan has an offset for every buffer"
+            }
+            Self::MissingColumn { .. } => "add the column, or check the spelling of its name",
+            Self::MissingValue { column: "id" } => {
+                "give the row an id; that of a `step` row is its number, from 1 upwards"
+            }
             Self::MissingValue { .. } => "fill in the value",
+            // Only the id of a `step` row is a number.
+            Self::NotANumber { column: "id", .. }
+            | Self::OutOfRange { column: "id", .. }
+            | Self::StepZero
+            | Self::StepOutOfOrder { .. } => "number the steps from 1 upwards, in the `id` of their rows",
             Self::NotANumber { .. } => "write a plain whole number, without a unit, point or separator",
-            Self::OutOfRange { .. } => "check the number; sizes and offsets are bytes",
+            Self::OutOfRange { column: "lower" | "upper" | "end", .. } => {
+                "check the number; a lifetime is given in events, such as the places of operators in their order"
+            }
+            Self::OutOfRange { column: "size" | "offset" | "bytes" | "alignment", .. } => {
+                "check the number; sizes and offsets are bytes"
+            }
+            Self::OutOfRange { .. } => "check the number, and which column is which",
             Self::ZeroAlignment => "use 1 for no alignment, or leave the field empty",
             Self::BadGap { .. } => "write gaps as `lower-upper` or `lower-upper@first:end`, with spaces between them",
             Self::UnknownClass { .. } => "use `persistent` or `transient`, or leave the field empty",
@@ -35,13 +52,14 @@ impl ErrorKind {
             Self::AllocatedTwice { .. } => "add the missing `free` row, or give the new block another id",
             Self::DoneBeforeFree { .. } => "write the block's `free` row before its `done` row",
             Self::UnexpectedBytes { .. } => "leave the bytes of this row empty",
-            Self::StepOutOfOrder { .. } => "number the steps from 1 upwards",
             Self::BadJson(_) => "compare the file with the documented form",
             Self::WrongKind { .. } => "give a file of the right kind, or set its `kind` field",
             Self::UnknownVersion { .. } => "set `version` to 1, or use a newer program",
             Self::UnknownBuffer { .. } => "check the spelling of the id",
             Self::UnknownPool { .. } => "add the pool to `pools`, or check the spelling of its name",
-            Self::MissingBuffers { .. } | Self::PlanMismatch { .. } => "check that the plan was made for this problem",
+            Self::MissingBuffers { .. } | Self::PlanMismatch { .. } | Self::OtherBuffer { .. } => {
+                "check that the plan was made for this problem"
+            }
             Self::PlacedTwice { .. } => "remove one of the two entries",
             Self::PlanTooLarge => "check the offsets; they are bytes from the start of a pool",
             Self::NotExpressible { .. } => "write the problem as JSON",

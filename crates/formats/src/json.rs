@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::Serialize;
-use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
+use serde_json::value::RawValue;
 
 use crate::shorten::shorten;
 use crate::{Error, ErrorKind};
@@ -28,8 +28,8 @@ pub(crate) enum Kind {
 struct Probe<'a> {
     #[serde(borrow, default)]
     kind: Option<Cow<'a, str>>,
-    #[serde(default)]
-    version: Option<Value>,
+    #[serde(borrow, default)]
+    version: Option<&'a RawValue>,
 }
 
 /// The kind of a JSON text whose version is known; `expected` names the kinds that would do.
@@ -44,9 +44,9 @@ pub(crate) fn kind(text: &[u8], expected: &'static str) -> Result<Kind, Error> {
         }
     };
     match probe.version {
-        Some(version) if version.as_u64() == Some(VERSION) => Ok(kind),
+        Some(version) if version.get().parse() == Ok(VERSION) => Ok(kind),
         other => {
-            let found = other.map_or_else(|| "missing".to_owned(), |version| shorten(&version.to_string()));
+            let found = other.map_or_else(|| "missing".to_owned(), |version| shorten(version.get()));
             Err(Error::new(ErrorKind::UnknownVersion { found }))
         }
     }
@@ -185,7 +185,7 @@ mod tests {
         let document = serde_json::json!({"a": [{"x": [1, 2], "y": {}}, 3], "b": [], "c": {"d": [1]}});
         let mut out = Vec::new();
         write(&document, &mut out).unwrap();
-        assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), document);
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&out).unwrap(), document);
         let text = String::from_utf8(out).unwrap();
         let expected =
             "{\n  \"a\": [\n    {\"x\": [1, 2], \"y\": {}},\n    3\n  ],\n  \"b\": [],\n  \"c\": {\"d\": [1]}\n}\n";

@@ -16,16 +16,18 @@
 //! }
 //! ```
 //!
-//! Only `kind`, `version`, `buffers` and an entry's `id` and `offset` must be there; other fields of the plan are
-//! kept as they are, other fields of an entry are left to the problem.
+//! Only `kind`, `version`, `buffers` and an entry's `id` and `offset` must be there; other fields of the plan, such as
+//! the solver, are passed over. An entry's `size`, `lower` and `upper` must be those of the problem where they are there;
+//! its other fields are left to the problem.
 
 use std::io::Read;
 
-use lowtide_core::{Bytes, Placement, Plan, PoolIndex, Problem};
+use lowtide_core::{Buffer, Bytes, Placement, Plan, PoolIndex, Problem};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use crate::cell::Cell;
+use crate::fields::Fields;
 use crate::header::{self, Header};
 use crate::json::{self, Id, Kind, Object};
 use crate::open::{Opened, open};
@@ -47,8 +49,6 @@ pub struct PlanFile {
     pub proved: Option<bool>,
     /// The pools that the file states.
     pub pools: Vec<PlanPool>,
-    /// Fields without a meaning here, such as the solver's name.
-    pub extra: Map<String, Value>,
 }
 
 /// Where one buffer goes.
@@ -60,6 +60,12 @@ pub struct PlanEntry {
     pub pool: Option<Box<str>>,
     /// Its first byte, from the start of the pool.
     pub offset: Bytes,
+    /// Its size, where the file states it.
+    pub size: Option<Bytes>,
+    /// When it begins, where the file states it.
+    pub lower: Option<i64>,
+    /// When it ends, exclusively, where the file states it.
+    pub upper: Option<i64>,
     /// The physical line in a CSV; in JSON the place in `buffers`, counted from one.
     pub row: u64,
 }
@@ -89,7 +95,8 @@ impl PlanFile {
         }
     }
 
-    /// The plan for `problem` that the entries describe: each buffer of it exactly once, and no other.
+    /// The plan for `problem` that the entries describe: each buffer of it exactly once, with the size and the life
+    /// that the problem gives it where the file states these, and no other.
     ///
     /// Heights are those of the entries, whatever the file states; the bound and whether it is proved are what
     /// the file states, or zero and no. Whether the plan is valid is not looked at.
@@ -102,6 +109,9 @@ impl PlanFile {
             let unknown = || error(ErrorKind::UnknownBuffer { what: "the plan".to_owned(), id: shorten(&entry.id) });
             let index = names.get(&entry.id).ok_or_else(unknown)?;
             let buffer = problem.buffer(index);
+            if let Some(differs) = entry.differs(buffer) {
+                return Err(error(ErrorKind::OtherBuffer { id: shorten(&entry.id), differs }));
+            }
             let pool = entry.pool(problem, buffer.pool)?;
             let end = entry.offset.checked_add(buffer.size).ok_or_else(|| error(ErrorKind::PlanTooLarge))?;
             heights[pool.get()] = heights[pool.get()].max(end);
@@ -123,6 +133,20 @@ impl PlanFile {
 }
 
 impl PlanEntry {
+    /// In what the entry's buffer is another than `buffer`.
+    fn differs(&self, buffer: &Buffer) -> Option<String> {
+        let size = self.size.filter(|&size| size != buffer.size);
+        let lower = self.lower.filter(|&lower| lower != buffer.lifetime.lower);
+        let upper = self.upper.filter(|&upper| upper != buffer.lifetime.upper);
+        let differences = [
+            size.map(|size| format!("has size {} instead of {}", size.get(), buffer.size.get())),
+            lower.map(|lower| format!("begins at {lower} instead of {}", buffer.lifetime.lower)),
+            upper.map(|upper| format!("ends before {upper} instead of {}", buffer.lifetime.upper)),
+        ];
+        let differences: Vec<String> = differences.into_iter().flatten().collect();
+        (!differences.is_empty()).then(|| differences.join(", "))
+    }
+
     fn pool(&self, problem: &Problem, own: PoolIndex) -> Result<PoolIndex, Error> {
         let Some(name) = &self.pool else { return Ok(own) };
         let place = problem.pools.iter().position(|pool| pool.name == *name);
@@ -149,6 +173,7 @@ fn read_table(mut records: Records<'_>) -> Result<PlanFile, Error> {
     let id = header.require(header::ID)?;
     let offset = header.require(header::OFFSET)?;
     let pool = header.find(&["pool"])?;
+    let stated = Stated::find(&header)?;
     header.require_unique()?;
     let mut entries = Vec::new();
     while records.advance_row(header.names().len())? {
@@ -158,14 +183,45 @@ fn read_table(mut records: Records<'_>) -> Result<PlanFile, Error> {
             id: cell("id", id).required()?.into(),
             pool: pool.map(|place| fields.get(place)).filter(|name| !name.is_empty()).map(Into::into),
             offset: Bytes::new(cell("offset", offset).number()?),
+            size: stated.size.map_or(Ok(None), |place| cell("size", place).optional_number())?.map(Bytes::new),
+            lower: stated.lower.map_or(Ok(None), |place| cell("lower", place).optional_number())?,
+            upper: stated.upper(fields, row)?,
             row,
         });
     }
     Ok(PlanFile { entries, ..PlanFile::default() })
 }
 
+/// Where a table states what the problem states too.
+struct Stated {
+    size: Option<usize>,
+    lower: Option<usize>,
+    upper: Option<usize>,
+    inclusive: bool,
+}
+
+impl Stated {
+    fn find(header: &Header) -> Result<Self, Error> {
+        let upper = header.find(header::UPPER)?;
+        Ok(Self {
+            size: header.find(header::SIZE)?,
+            lower: header.find(header::LOWER)?,
+            upper,
+            inclusive: upper.is_some_and(|place| header.is_named(place, "end")),
+        })
+    }
+
+    fn upper(&self, fields: &Fields, row: u64) -> Result<Option<i64>, Error> {
+        let Some(place) = self.upper else { return Ok(None) };
+        let cell = Cell { column: if self.inclusive { "end" } else { "upper" }, text: fields.get(place), row };
+        let Some(written) = cell.optional_number::<i64>()? else { return Ok(None) };
+        let upper = if self.inclusive { written.checked_add(1) } else { Some(written) };
+        upper.map(Some).ok_or_else(|| cell.out_of_range::<i64>())
+    }
+}
+
 #[derive(Deserialize)]
-struct PlanDocument {
+struct PlanDocument<'a> {
     #[serde(rename = "kind")]
     _kind: String,
     #[serde(rename = "version")]
@@ -175,30 +231,39 @@ struct PlanDocument {
     proved: Option<bool>,
     #[serde(default)]
     pools: Vec<Object<PlanPool>>,
-    buffers: Vec<Object<EntryDocument>>,
-    #[serde(flatten)]
-    extra: Map<String, Value>,
+    #[serde(borrow)]
+    buffers: Vec<Object<EntryDocument<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct EntryDocument {
+struct EntryDocument<'a> {
     id: Id,
     pool: Option<Box<str>>,
-    /// Any value at first, so that a bad one is reported with the place of its entry.
-    #[serde(default)]
-    offset: Value,
+    /// Any text at first, here and below, so that a bad one is reported with the place of its entry.
+    #[serde(borrow, default)]
+    offset: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    size: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    lower: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    upper: Option<&'a RawValue>,
+}
+
+/// A value as the cell of a table would have it.
+fn written(value: Option<&RawValue>) -> &str {
+    value.map_or("", RawValue::get)
 }
 
 /// Reads a JSON text whose kind and version are known.
 pub(crate) fn read_json(text: &[u8]) -> Result<PlanFile, Error> {
-    let document: PlanDocument = json::read(text)?;
-    let entry = |(row, Object(EntryDocument { id: Id(id), pool, offset }))| {
-        let offset = match offset {
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        let offset = Cell { column: "offset", text: &offset, row }.number().map(Bytes::new)?;
-        Ok(PlanEntry { id, pool, offset, row })
+    let document: PlanDocument<'_> = json::read(text)?;
+    let entry = |(row, Object(EntryDocument { id: Id(id), pool, offset, size, lower, upper }))| {
+        let offset = Cell { column: "offset", text: written(offset), row }.number().map(Bytes::new)?;
+        let size = Cell { column: "size", text: written(size), row }.optional_number()?.map(Bytes::new);
+        let lower = Cell { column: "lower", text: written(lower), row }.optional_number()?;
+        let upper = Cell { column: "upper", text: written(upper), row }.optional_number()?;
+        Ok(PlanEntry { id, pool, offset, size, lower, upper, row })
     };
     Ok(PlanFile {
         entries: (1..).zip(document.buffers).map(entry).collect::<Result<_, Error>>()?,
@@ -206,7 +271,6 @@ pub(crate) fn read_json(text: &[u8]) -> Result<PlanFile, Error> {
         lower_bound: document.lower_bound,
         proved: document.proved,
         pools: document.pools.into_iter().map(|Object(pool)| pool).collect(),
-        extra: document.extra,
     })
 }
 
@@ -241,7 +305,6 @@ mod tests {
             "buffers":[{"id":"a","offset":0,"size":8},{"id":"b","offset":8,"pool":"main"}]}"#;
         let file = PlanFile::read(text.as_bytes()).unwrap();
         assert_eq!(file.peak, Some(Bytes::new(99)));
-        assert_eq!(file.extra["solver"], "best");
         let plan = file.place(&problem()).unwrap();
         assert_eq!(plan.peak(), Bytes::new(16), "heights are those of the entries");
         assert_eq!((plan.lower_bound, plan.proved), (Bytes::new(8), true));
@@ -262,6 +325,21 @@ mod tests {
         }
         let error = place("id,offset,pool\na,0,none\n").unwrap_err();
         assert_eq!(error.to_string(), "the plan's entry for `a` names pool `none`, which does not exist");
+    }
+
+    #[test]
+    fn a_buffer_of_another_size_or_life_is_another_buffer() {
+        let other = |rows: &str| place(rows).map_err(|error| (error.row, error.to_string())).unwrap_err();
+        let differs = |differs: &str| format!("buffer `b` is not the one of the problem: in the plan it {differs}");
+        assert!(place("Buffer,START,End,size,offset\na,0,3,8,0\nb,0,3,8,8\n").is_ok(), "`end` is inclusive");
+        assert!(place("id,size,offset,upper\na,,0,\nb,8,8,4\n").is_ok(), "what is not stated does not differ");
+        assert_eq!(other("id,size,offset\na,8,0\nb,9,8\n"), (Some(3), differs("has size 9 instead of 8")));
+        let row = "id,begin,end,offset\na,0,3,0\nb,-1,4,8\n";
+        assert_eq!(other(row), (Some(3), differs("begins at -1 instead of 0, ends before 5 instead of 4")));
+        let entries = r#"[{"id":"a","offset":0},{"id":"b","offset":8,"size":7,"lower":0,"upper":4}]"#;
+        let json = format!(r#"{{"kind":"plan","version":1,"buffers":{entries}}}"#);
+        assert_eq!(other(&json), (Some(2), differs("has size 7 instead of 8")));
+        assert_eq!(other(&json.replace(":7,", ":\"8\",")).1, r#"`size` is `"8"`, which is not a whole number"#);
     }
 
     #[test]

@@ -22,9 +22,11 @@
 //! the first.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use lowtide_core::{Align, Buffer, BufferIndex, Bytes, Class, Gap, Lifetime, Pool, PoolIndex, Problem, Window};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
 use crate::json::{self, Id, Object};
 use crate::shorten::shorten;
@@ -41,11 +43,42 @@ struct ProblemDocument {
     #[serde(default)]
     aliases: Vec<Vec<Id>>,
     #[serde(default)]
-    may_share: Vec<(Id, Id)>,
+    may_share: Vec<Pair>,
     #[serde(default)]
     contiguous: Vec<Vec<Id>>,
     #[serde(default)]
     pools: Vec<Object<PoolDocument>>,
+}
+
+/// Two ids in a list.
+struct Pair(Id, Id);
+
+impl<'de> Deserialize<'de> for Pair {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PairVisitor)
+    }
+}
+
+struct PairVisitor;
+
+impl<'de> Visitor<'de> for PairVisitor {
+    type Value = Pair;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a pair of ids")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Pair, A::Error> {
+        let (first, second) = (list.next_element()?, list.next_element()?);
+        let mut count = usize::from(first.is_some()) + usize::from(second.is_some());
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        match (first, second) {
+            (Some(first), Some(second)) if count == 2 => Ok(Pair(first, second)),
+            _ => Err(A::Error::custom(format!("a may-share pair has two ids, this one has {count}"))),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -104,7 +137,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Problem, Error> {
             .may_share
             .iter()
             .enumerate()
-            .map(|(number, (a, b))| {
+            .map(|(number, Pair(a, b))| {
                 Ok((names.find("may-share pair", number, a)?, names.find("may-share pair", number, b)?))
             })
             .collect::<Result<_, Error>>()?;
@@ -220,6 +253,20 @@ mod tests {
         ] {
             assert_eq!(problem(fields).unwrap_err().to_string(), message);
         }
+    }
+
+    #[test]
+    fn a_pair_that_is_none_is_told_in_words_of_the_file() {
+        for (pair, message) in [
+            (r#"["a",7,"a"]"#, "a may-share pair has two ids, this one has 3 at line"),
+            (r#"["a"]"#, "a may-share pair has two ids, this one has 1 at line"),
+            (r#""a""#, "invalid type: string \"a\", expected a pair of ids at line"),
+        ] {
+            let error = problem(&format!(r#","may_share":[{pair}]"#)).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+        let error = read(br#"{"kind":"problem","version":1,"buffers":[]} x"#).unwrap_err().to_string();
+        assert!(error.starts_with("there is more text behind the end of the JSON at line 1"), "{error}");
     }
 
     #[test]

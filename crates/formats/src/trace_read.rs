@@ -151,6 +151,9 @@ impl Reader {
 
     fn step(&mut self, id: Cell<'_>) -> Result<Action, Error> {
         let step = id.number()?;
+        if step == 0 {
+            return Err(id.error(ErrorKind::StepZero));
+        }
         if step <= self.last_step {
             return Err(id.error(ErrorKind::StepOutOfOrder { step, last: self.last_step }));
         }

@@ -140,7 +140,7 @@ mod tests {
             ("alloc,a,1,\ndone,a,,", "`done` of `a`, which was not freed"),
             ("alloc,a,1,\nfree,a,2,", "`free` has 2 bytes, which is not what its block has"),
             ("step,1,,\nstep,1,,", "step 1 does not come after step 1"),
-            ("step,0,,", "step 0 does not come after step 0"),
+            ("step,0,,", "there is no step 0; steps count from 1"),
             ("alloc,a,,", "`bytes` has no value"),
             ("alloc,,1,", "`id` has no value"),
             ("alloc,a,-1,", "`bytes` is -1, which is not between 0 and 2^64-1"),

@@ -75,6 +75,7 @@ fn expectations() -> Vec<Expectation> {
         "free_of_other_bytes.csv" => Some(3), Kind::UnexpectedBytes { event: "free", bytes: 16 },
         "unknown_event.csv" => Some(3), Kind::UnknownEvent { .. },
         "steps_backwards.csv" => Some(3), Kind::StepOutOfOrder { step: 1, last: 2 },
+        "step_zero.csv" => Some(2), Kind::StepZero,
         "step_without_number.csv" => Some(2), Kind::MissingValue { column: "id" },
         "stream_not_a_number.csv" => Some(2), Kind::NotANumber { column: "stream", .. },
         "trace_without_bytes.csv" => Some(1), Kind::MissingColumn { column: "bytes", .. },
@@ -86,17 +87,18 @@ fn expectations() -> Vec<Expectation> {
         "no_offset_column.plan.csv" => Some(1), Kind::MissingColumn { column: "offset", .. },
         "offset_missing.plan.json" => Some(2), Kind::MissingValue { column: "offset" },
         "problem_as_a_plan.plan.json" => None, Kind::WrongKind { .. },
-        "deep_nesting_extra.plan.json" => Some(1), Kind::BadJson(_),
 
         // Problem JSON.
         "wrong_kind.json" => None, Kind::WrongKind { .. },
         "no_kind.json" => None, Kind::WrongKind { .. },
         "unknown_version.json" => None, Kind::UnknownVersion { .. },
+        "version_is_a_list.json" => None, Kind::UnknownVersion { .. },
         "unknown_field.json" => Some(8), Kind::BadJson(_),
         "unknown_buffer_field.json" => Some(6), Kind::BadJson(_),
         "dangling_alias.json" => None, Kind::UnknownBuffer { .. },
         "dangling_may_share.json" => None, Kind::UnknownBuffer { .. },
         "dangling_contiguous.json" => None, Kind::UnknownBuffer { .. },
+        "may_share_of_three.json" => Some(8), Kind::BadJson(_),
         "dangling_pool.json" => None, Kind::UnknownPool { .. },
         "dangling_spill.json" => None, Kind::UnknownPool { .. },
         "spill_circle.json" => None, Kind::BadProblem(ProblemError::BadPools(_)),
@@ -159,4 +161,21 @@ fn every_message_is_one_short_line_with_a_hint() {
         assert!(!message.contains('\n') && message.chars().count() < 400, "{name}: {message}");
         assert!(!error.hint().is_empty() && !error.hint().ends_with('.'), "{name}: {}", error.hint());
     }
+}
+
+#[test]
+fn hints_speak_of_what_the_column_holds() {
+    for (name, hint) in [
+        ("overflowing_time.csv", "a lifetime is given in events"),
+        ("overflowing_inclusive_end.csv", "a lifetime is given in events"),
+        ("overflowing_size.csv", "sizes and offsets are bytes"),
+        ("step_zero.csv", "number the steps from 1 upwards"),
+        ("step_without_number.csv", "that of a `step` row is its number"),
+        ("offset_missing.plan.csv", "a plan has an offset for every buffer"),
+        ("no_offset_column.plan.csv", "a plan has an offset for every buffer"),
+    ] {
+        let error = refusal(name).expect("it is refused");
+        assert!(error.hint().contains(hint), "{name}: {}", error.hint());
+    }
+    assert_eq!(refusal("step_zero.csv").expect("it is refused").to_string(), "there is no step 0; steps count from 1");
 }

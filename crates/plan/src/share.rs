@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lowtide_core::{Align, BufferIndex, Bytes, Class, Lifetime, PoolIndex, Problem};
+use lowtide_core::{Align, BufferIndex, Bytes, Class, Lifetime, PoolIndex, Problem, ProblemError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::random::Random;
-use crate::rigid::{Rigid, Ties};
+use crate::rigid::{self, Rigid, Ties};
 
 /// Buffers at one address.
 struct Group {
@@ -132,9 +132,29 @@ impl<'a> Sharing<'a> {
         self.tied(ties, || random.fraction() < leave_out)
     }
 
+    /// What each pool must hold whatever shares, and what all must hold together. Nothing is sure of a pool that
+    /// buffers may leave.
+    pub fn bounds(&self, ties: &Ties) -> Result<(Vec<Bytes>, Bytes), ProblemError> {
+        let bodies = rigid::bodies(self.problem, ties)?;
+        let savings = self.savings(&bodies);
+        let pool_of = |rigid: &Rigid| self.problem.buffer(rigid.members[0].0).pool;
+        let of_pool = |index: usize| {
+            let pool = PoolIndex::new(index);
+            if self.problem.pools[index].spill.is_some() {
+                return Bytes::ZERO;
+            }
+            let alone = |rigid: &Rigid| rigid.body.size + rigid.body.pin.unwrap_or(0);
+            let mine = || bodies.iter().filter(|rigid| pool_of(rigid) == pool);
+            Bytes::new(mine().map(alone).max().unwrap_or(0).max(most_alive(mine(), &savings)))
+        };
+        let bounds: Vec<Bytes> = (0..self.problem.pools.len()).map(of_pool).collect();
+        let together = bounds.iter().copied().sum::<Bytes>().max(Bytes::new(most_alive(bodies.iter(), &savings)));
+        Ok((bounds, together))
+    }
+
     /// Stretches of time with the most bytes that sharing could save in them: what bodies connected by pairs hold
     /// beyond the largest set of them in which no two may share.
-    pub fn savings(&self, bodies: &[Rigid]) -> Vec<(Lifetime, u64)> {
+    fn savings(&self, bodies: &[Rigid]) -> Vec<(Lifetime, u64)> {
         let mut body_of = vec![0_u32; self.problem.buffers.len()];
         for (index, rigid) in bodies.iter().enumerate() {
             for &(buffer, _) in &rigid.members {
@@ -151,6 +171,21 @@ impl<'a> Sharing<'a> {
         let components = components(&pairs);
         components.iter().flat_map(|component| savings_of(component, bodies, &pairs)).collect()
     }
+}
+
+/// The most that bodies hold at once, less what could be saved then.
+fn most_alive<'a>(bodies: impl Iterator<Item = &'a Rigid>, savings: &[(Lifetime, u64)]) -> u64 {
+    let held = bodies.flat_map(|rigid| &rigid.body.pieces).map(|piece| (piece.lower, piece.upper, piece.size as i64));
+    let saved = savings.iter().map(|&(life, saved)| (life.lower, life.upper, -(saved as i64)));
+    let mut steps: Vec<(i64, i64)> =
+        held.chain(saved).flat_map(|(from, to, size)| [(from, size), (to, -size)]).collect();
+    steps.sort_unstable_by_key(|&(time, _)| time);
+    let (mut load, mut most) = (0_i64, 0_i64);
+    for moment in steps.chunk_by(|a, b| a.0 == b.0) {
+        load += moment.iter().map(|&(_, change)| change).sum::<i64>();
+        most = most.max(load);
+    }
+    most as u64
 }
 
 /// What the bodies of one component could save when: a sweep over their beginnings and ends.

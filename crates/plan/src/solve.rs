@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use lowtide_core::{Align, BufferIndex, Bytes, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
+use lowtide_core::{Align, BufferIndex, Bytes, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
 
 use crate::blame;
 use crate::budget::Budget;
@@ -148,8 +148,7 @@ fn best_attempt(
         return pools::attempt(problem, ties, budget, hear);
     }
     let sharing = Sharing::new(problem);
-    let bounds = shared_bounds(problem, ties, &sharing)?;
-    let bound: Bytes = bounds.iter().copied().sum();
+    let (bounds, bound) = sharing.bounds(ties)?;
     let mut random = Random::new(budget.options.seed);
     let mut best: Option<Attempt> = None;
     for round in 0.. {
@@ -164,9 +163,9 @@ fn best_attempt(
             best = Some(attempt);
         }
         let Some(best) = &mut best else { continue };
-        best.plan.lower_bound = bound.min(best.plan.peak());
+        best.plan.lower_bound = bound;
         best.bounds.clone_from(&bounds);
-        best.plan.proved = !best.spilled && best.plan.peak() == bound;
+        best.plan.proved = best.plan.peak() == bound;
         let settled = best.plan.proved || has_capacity(problem) && best.fits(problem);
         if settled {
             best.stopped = Stopped::Proved;
@@ -187,37 +186,6 @@ fn best_attempt(
 
 /// Choices of pairs after which no better one is expected.
 const ROUNDS_OF_SHARING: u32 = 64;
-
-/// What each pool must hold whatever shares: its load less the most that sharing could save at each time.
-fn shared_bounds(problem: &Problem, ties: &Ties, sharing: &Sharing) -> Result<Vec<Bytes>, ProblemError> {
-    let bodies = rigid::bodies(problem, ties)?;
-    let mut savings = sharing.savings(&bodies);
-    savings.sort_by_key(|(stretch, _)| stretch.lower);
-    let mut bounds = Vec::new();
-    for pool in (0..problem.pools.len()).map(PoolIndex::new) {
-        let mut steps: Vec<(i64, i64)> = Vec::new();
-        let mut alone = 0;
-        for rigid in bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool == pool) {
-            alone = alone.max(rigid.body.size + rigid.body.pin.unwrap_or(0));
-            for piece in &rigid.body.pieces {
-                steps.push((piece.lower, piece.size as i64));
-                steps.push((piece.upper, -(piece.size as i64)));
-            }
-        }
-        for &(Lifetime { lower, upper }, saved) in &savings {
-            steps.push((lower, -(saved as i64)));
-            steps.push((upper, saved as i64));
-        }
-        steps.sort_unstable_by_key(|&(time, _)| time);
-        let (mut load, mut fullest) = (0_i64, 0_i64);
-        for moment in steps.chunk_by(|a, b| a.0 == b.0) {
-            load += moment.iter().map(|&(_, change)| change).sum::<i64>();
-            fullest = fullest.max(load);
-        }
-        bounds.push(Bytes::new(alone.max(fullest as u64)));
-    }
-    Ok(bounds)
-}
 
 /// Whether the plan is within the capacities, and whom to blame where none can be.
 fn judge_fit(problem: &Problem, attempt: &Attempt, budget: &mut Budget) -> Fits {
@@ -305,7 +273,7 @@ pub fn lower_bound(problem: &Problem) -> Result<Bytes, ProblemError> {
     problem.check()?;
     let ties = Ties::new(problem)?;
     if !problem.may_share.is_empty() {
-        return Ok(shared_bounds(problem, &ties, &Sharing::new(problem))?.into_iter().sum());
+        return Ok(Sharing::new(problem).bounds(&ties)?.1);
     }
     let bodies = rigid::bodies(problem, &ties)?;
     let of_pool = |pool: usize| {

@@ -280,13 +280,38 @@ fn progress_is_heard_and_never_gets_worse() {
 /// Buffers from `(lower, upper, size)`.
 fn from_rows(rows: &[(i64, i64, u64)]) -> Problem {
     let buffers = rows.iter().enumerate();
-    Problem::new(buffers.map(|(row, &(lower, upper, size))| common::buffer(&format!("b{row}"), lower, upper, size)).collect())
+    Problem::new(
+        buffers.map(|(row, &(lower, upper, size))| common::buffer(&format!("b{row}"), lower, upper, size)).collect(),
+    )
 }
 
 #[test]
 fn what_one_search_remembers_does_not_mislead_the_next() {
     // Needs several searches under one ceiling before it is proved.
-    let rows = [(1, 3, 3339), (1, 5, 4377), (6, 9, 2680), (1, 5, 2040), (1, 4, 839), (1, 5, 4406), (3, 6, 1895), (3, 5, 3199), (7, 9, 3515), (5, 8, 2581), (1, 4, 4447), (5, 8, 2898), (4, 8, 3817), (2, 4, 3829), (6, 8, 2087), (1, 3, 3692), (5, 8, 3427), (5, 7, 4701), (1, 2, 3714), (4, 5, 7235), (5, 6, 7650), (8, 9, 20774)];
+    let rows = [
+        (1, 3, 3339),
+        (1, 5, 4377),
+        (6, 9, 2680),
+        (1, 5, 2040),
+        (1, 4, 839),
+        (1, 5, 4406),
+        (3, 6, 1895),
+        (3, 5, 3199),
+        (7, 9, 3515),
+        (5, 8, 2581),
+        (1, 4, 4447),
+        (5, 8, 2898),
+        (4, 8, 3817),
+        (2, 4, 3829),
+        (6, 8, 2087),
+        (1, 3, 3692),
+        (5, 8, 3427),
+        (5, 7, 4701),
+        (1, 2, 3714),
+        (4, 5, 7235),
+        (5, 6, 7650),
+        (8, 9, 20774),
+    ];
     let outcome = solved(&from_rows(&rows), &work(5_000_000));
     assert_eq!((peak(&outcome), plan_of(&outcome).proved), (26_975, true));
     for seed in 0..60 {

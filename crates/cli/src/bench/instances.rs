@@ -72,6 +72,10 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Instance>, Failure> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     for root in paths {
+        fs::metadata(root).map_err(|error| {
+            let name = Source::File(root.clone()).to_string();
+            Failure::unfit(&name, format!("cannot open: {error}"), "check the path; files and folders can be given")
+        })?;
         let mut files = Vec::new();
         if root.is_dir() {
             collect(root, &mut files)?;

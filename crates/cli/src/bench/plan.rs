@@ -1,8 +1,8 @@
 //! `lowtide bench plan`: plans many files one after the other and tabulates how low and how fast, with rivals run
 //! on the same files in the same run.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -15,13 +15,13 @@ use crate::console::Emphasis;
 use crate::plan::Summary;
 use crate::question::Terms;
 use crate::resources::{self, Who, measured};
-use crate::solving::{Effort, interruption};
+use crate::solving::{Effort, was_interrupted};
 use crate::synthetic::Synthetic;
 use crate::{Answer, Console, Failure, show};
 
 /// What to plan, and who else plans it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("step", |step| step.help(STEP)))]
 pub struct Arguments {
     /// Files, and folders that are searched for .csv, .csv.gz, .json and .json.gz; of a trace without --step the
     /// middle step is taken
@@ -44,6 +44,8 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+const STEP: &str = "The step of recorded runs, instead of the middle one of each";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,18 +74,30 @@ enum Format {
 
 /// Plans everything and prints the table.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
+    refuse_twins(&arguments.rivals)?;
     let made = arguments.synthetic.iter().copied().map(Instance::Made);
     let instances: Vec<Instance> = made.chain(instances::find(&arguments.paths)?).collect();
     let mut bench = Bench { arguments, rivals: arguments.rivals.clone(), report: Report::default() };
     for (place, instance) in instances.iter().enumerate() {
-        if interruption().load(Ordering::Relaxed) {
-            let left = show::counted(instances.len() - place, "instance");
-            console.say(format!("interrupted: {left} not planned"));
+        if was_interrupted() {
+            bench.report.not_planned = instances[place..].iter().map(Instance::name).collect();
             break;
         }
         bench.measure(instance, &format!("{}/{}", place + 1, instances.len()), console);
     }
     bench.finish(console)
+}
+
+/// The table and the totals tell rivals apart by their names.
+fn refuse_twins(rivals: &[Rival]) -> Result<(), Failure> {
+    let mut names = HashSet::new();
+    match rivals.iter().find(|rival| !names.insert(&rival.name)) {
+        Some(twin) => {
+            let message = format!("there are two rivals called `{}`", twin.name);
+            Err(Failure::usage(message, "give every rival a name of its own"))
+        }
+        None => Ok(()),
+    }
 }
 
 struct Bench<'a> {
@@ -134,24 +148,35 @@ impl Bench<'_> {
         let time = self.arguments.effort.time_limit().unwrap_or(Duration::from_secs(5));
         let mut attempts = Vec::new();
         let rivals_skipped = &mut self.report.rivals_skipped;
-        self.rivals.retain(|rival| match rival.run(Challenge { problem, capacity, time }, summary.lower_bound) {
-            Ok(attempt) => {
-                if let Some(reason) = &attempt.reason {
-                    console.say(format!("{} has no plan for {}: {reason}", rival.name, asked.label));
-                }
-                attempts.push(attempt);
-                true
+        self.rivals.retain(|rival| {
+            if was_interrupted() {
+                return true;
             }
-            Err(NotFound(reason)) => {
-                console.say(format!("skipped rival {}: its command was not found ({reason})", rival.name));
-                rivals_skipped.push(Skipped { name: rival.name.clone(), reason });
-                false
+            match rival.run(Challenge { problem, capacity, time }, summary.lower_bound) {
+                // Ctrl-C ended the rival too; what it left is not what it can.
+                Ok(_) if was_interrupted() => true,
+                Ok(attempt) => {
+                    if let Some(reason) = &attempt.reason {
+                        console.say(format!("{} has no plan for {}: {reason}", rival.name, asked.label));
+                    }
+                    attempts.push(attempt);
+                    true
+                }
+                Err(NotFound(reason)) => {
+                    console.say(format!("skipped rival {}: its command was not found ({reason})", rival.name));
+                    rivals_skipped.push(Skipped { name: rival.name.clone(), reason });
+                    false
+                }
             }
         });
         attempts
     }
 
     fn finish(mut self, console: &mut Console) -> Result<Answer, Failure> {
+        self.report.interrupted = was_interrupted();
+        if self.report.interrupted {
+            console.say(self.report.interruption());
+        }
         if self.report.instances.is_empty() {
             let message =
                 format!("nothing could be planned; {} skipped", show::counted(self.report.skipped.len(), "file"));
@@ -164,7 +189,8 @@ impl Bench<'_> {
         } else {
             self.print(console)?;
         }
-        Ok(Answer::from_bool(self.report.totals.fit == self.report.instances.len()))
+        let asked = self.report.instances.len() + self.report.not_planned.len();
+        Ok(Answer::from_bool(self.report.totals.fit == asked))
     }
 
     fn print(&self, console: &mut Console) -> Result<(), Failure> {
@@ -185,6 +211,9 @@ impl Bench<'_> {
                     skipped.iter().map(|skipped| show::escaped(&skipped.name).into_owned()).collect();
                 console.print(format!("{what}: {} ({})", names.len(), names.join(", ")))?;
             }
+        }
+        if !self.report.not_planned.is_empty() {
+            console.print(self.report.not_planned_line())?;
         }
         Ok(())
     }

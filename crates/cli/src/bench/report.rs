@@ -2,10 +2,12 @@
 //! two views of it.
 
 use lowtide_core::Bytes;
+use lowtide_plan::Stopped;
 use serde::Serialize;
 
 use super::rival::Attempt;
 use crate::plan::Summary;
+use crate::show;
 
 /// What `bench plan --format json` prints. Amounts are bytes; fields are added, never removed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -14,6 +16,10 @@ pub(super) struct Report {
     pub instances: Vec<Row>,
     pub skipped: Vec<Skipped>,
     pub rivals_skipped: Vec<Skipped>,
+    /// Whether Ctrl-C ended it early.
+    pub interrupted: bool,
+    /// What was not planned because of that.
+    pub not_planned: Vec<String>,
     pub totals: Totals,
 }
 
@@ -82,6 +88,25 @@ impl Report {
             seconds: rows.iter().map(|row| row.summary.seconds).sum(),
             rivals: rivals.iter().map(|name| self.rival_totals(name)).collect(),
         };
+    }
+
+    /// That it was interrupted, and what is missing because of that.
+    pub fn interruption(&self) -> String {
+        let cut = self.instances.last().filter(|row| row.summary.stopped == Stopped::Cancelled.name());
+        let cut = cut.map(|row| format!("{} was cut short", row.label));
+        let missing = (!self.not_planned.is_empty()).then(|| self.not_planned_line());
+        let parts: Vec<String> = [cut, missing].into_iter().flatten().collect();
+        if parts.is_empty() {
+            "interrupted: nothing is missing".to_owned()
+        } else {
+            format!("interrupted: {}", parts.join("; "))
+        }
+    }
+
+    /// `not planned: 2 (b.csv, c.csv)`.
+    pub fn not_planned_line(&self) -> String {
+        let names: Vec<_> = self.not_planned.iter().map(|name| show::escaped(name)).collect();
+        format!("not planned: {} ({})", names.len(), names.join(", "))
     }
 
     fn rival_totals(&self, name: &str) -> RivalTotals {

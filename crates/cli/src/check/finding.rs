@@ -60,6 +60,7 @@ impl Finding {
         let (verdict, buffers) = match error.kind {
             ErrorKind::MissingBuffers { .. } => ("missing-buffers", missing(problem, file)),
             ErrorKind::PlacedTwice { .. } => ("placed-twice", of_entry.into_iter().collect()),
+            ErrorKind::OtherBuffer { .. } => ("other-buffer", of_entry.into_iter().collect()),
             ErrorKind::UnknownBuffer { .. } => ("unknown-buffer", of_entry.into_iter().collect()),
             ErrorKind::UnknownPool { .. } => ("unknown-pool", of_entry.into_iter().collect()),
             _ => ("too-large", of_entry.into_iter().collect()),
@@ -191,6 +192,7 @@ mod tests {
         };
         assert_eq!(told("id,offset\na,0\n"), ("missing-buffers", "b".to_owned(), vec![]));
         assert_eq!(told("id,offset\na,0\nb,8\nc,0\n"), ("unknown-buffer", "c".to_owned(), vec![4]));
+        assert_eq!(told("id,size,offset\na,8,0\nb,16,8\n"), ("other-buffer", "b".to_owned(), vec![3]));
         assert_eq!(told("id,offset\na,0\nb,8\na,0\n"), ("placed-twice", "a".to_owned(), vec![2, 4]));
         let far = format!("id,offset\na,0\nb,{}\n", u64::MAX);
         assert_eq!(told(&far), ("too-large", "b".to_owned(), vec![3]));

@@ -29,15 +29,32 @@ pub(super) fn show(
     for line in pool_lines(problem, solved) {
         console.print(line)?;
     }
-    let details = format!(
-        "{} · found by {} · {} · {} units of work",
-        show::counted(summary.buffers, "buffer"),
-        summary.solver,
-        show::counted(summary.threads, "thread"),
-        show::thousands(usize::try_from(summary.work).unwrap_or(usize::MAX)),
-    );
-    let details = console.paint(Emphasis::Faint, details);
+    if let Some(line) = pinned_line(problem) {
+        console.print(line)?;
+    }
+    let details = console.paint(Emphasis::Faint, details(solved, summary));
     console.print(details)
+}
+
+/// `122 buffers · found by greedy · 2 threads · 122 units of work`; who found it where something was found.
+fn details(solved: &Solved, summary: &Summary) -> String {
+    let found = (solved.outcome.fits == Fits::Yes).then(|| format!("found by {}", summary.solver));
+    let work = show::thousands(usize::try_from(summary.work).unwrap_or(usize::MAX));
+    let parts = [
+        Some(show::counted(summary.buffers, "buffer")),
+        found,
+        Some(show::counted(summary.threads, "thread")),
+        Some(format!("{work} units of work")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// How many buffers the input places itself, where it does.
+fn pinned_line(problem: &Problem) -> Option<String> {
+    let pinned = problem.buffers.iter().filter(|buffer| buffer.pin.is_some()).count();
+    let verb = if pinned == 1 { "is" } else { "are" };
+    let all = show::counted(problem.buffers.len(), "buffer");
+    (pinned > 0).then(|| format!("{} of {all} {verb} pinned", show::thousands(pinned)))
 }
 
 /// The answer in one line.
@@ -67,7 +84,7 @@ fn quality(summary: &Summary, peak: Bytes) -> String {
     let ratio = || show::ratio(peak, summary.lower_bound);
     if summary.proved {
         "optimal".to_owned()
-    } else if summary.stopped == Stopped::Proved.name() {
+    } else if [Stopped::Proved, Stopped::Fits].iter().any(|stopped| summary.stopped == stopped.name()) {
         format!("{}× the bound", ratio())
     } else {
         format!("{}× the bound, not proved optimal (stopped: {})", ratio(), summary.stopped)
@@ -100,7 +117,15 @@ fn not_found(problem: &Problem, solved: &Solved, summary: &Summary) -> String {
         }
         (_, None) => "there is no plan".to_owned(),
     };
-    format!("not found in time: {best}; this is not a no (stopped: {})", summary.stopped)
+    match solved.outcome.stopped {
+        Stopped::Work => format!("not found with this much work: {best}; this is not a no (stopped: work)"),
+        Stopped::Cancelled | Stopped::Time => {
+            format!("not found in time: {best}; this is not a no (stopped: {})", summary.stopped)
+        }
+        Stopped::Proved | Stopped::Fits | Stopped::Exhausted => {
+            format!("not found: nothing is left to try; this is not a no: {best}")
+        }
+    }
 }
 
 fn is_over(pool: &Pool, height: Bytes) -> bool {
@@ -112,6 +137,11 @@ const ROWS: usize = 10;
 
 /// The buffers that cannot fit together, the largest first.
 fn blame_lines(problem: &Problem, blame: &Blame) -> Vec<String> {
+    if let [buffer] = blame.buffers[..]
+        && let Some(line) = lone_culprit(problem, buffer)
+    {
+        return vec![line];
+    }
     let mut buffers: Vec<BufferIndex> = blame.buffers.clone();
     buffers.sort_by_key(|&buffer| std::cmp::Reverse(problem.buffer(buffer).size));
     let sum = |buffers: &[BufferIndex]| buffers.iter().map(|&buffer| problem.buffer(buffer).size).sum::<Bytes>();
@@ -133,6 +163,25 @@ fn blame_lines(problem: &Problem, blame: &Blame) -> Vec<String> {
         lines.push(format!("  +{} smaller, {} in all", show::thousands(rest.len()), sum(rest)));
     }
     lines
+}
+
+/// Why one buffer does not fit whatever else there is; nothing where that is not plain from its size and its pin.
+fn lone_culprit(problem: &Problem, buffer: BufferIndex) -> Option<String> {
+    let buffer = problem.buffer(buffer);
+    let capacity = problem.pools[buffer.pool.get()].capacity?;
+    let name = show::name(&buffer.id);
+    match buffer.pin {
+        _ if buffer.size > capacity => {
+            Some(format!("buffer `{name}` alone is larger than the capacity: {} of {capacity}", buffer.size))
+        }
+        Some(pin) if pin + buffer.size > capacity => Some(format!(
+            "buffer `{name}` alone is pinned beyond the capacity: from byte {} to {}, of {}",
+            pin.get(),
+            (pin + buffer.size).get(),
+            capacity.get()
+        )),
+        _ => None,
+    }
 }
 
 /// How full each pool is where there are several, and what spilled.

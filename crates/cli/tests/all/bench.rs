@@ -98,6 +98,36 @@ fn nothing_to_plan_is_bad_input() {
 }
 
 #[test]
+fn a_file_that_is_not_there_ends_it_before_anything_is_planned() {
+    let folder = Folder::with(&[("mine.csv", SMALL)]);
+    for paths in [["missing.csv", "mine.csv"], ["mine.csv", "missing"]] {
+        let ended = folder.run(&[&["bench", "plan"][..], &paths].concat());
+        assert_eq!((ended.code, &*ended.data), (Some(2), ""));
+        assert!(ended.talk.starts_with("error: missing") && ended.talk.contains(": cannot open: "), "{}", ended.talk);
+    }
+}
+
+#[test]
+fn two_rivals_of_one_name_are_refused() {
+    let folder = Folder::with(&[("a.csv", SMALL)]);
+    let rival = "x=true {input} {output}";
+    let ended = folder.run(&["bench", "plan", "a.csv", "--rival", rival, "--rival", rival]);
+    assert_eq!((ended.code, &*ended.data), (Some(2), ""));
+    assert!(ended.talk.starts_with("error: there are two rivals called `x`\nhint: "), "{}", ended.talk);
+}
+
+#[test]
+fn the_help_says_which_step_is_taken() {
+    let folder = Folder::new();
+    let help = |verb: &[&str]| folder.run(&[verb, &["--help"]].concat()).data;
+    assert!(help(&["bench", "plan"]).contains("instead of the middle one of each"));
+    assert!(!help(&["bench", "plan"]).contains("instead of the whole run"));
+    assert!(help(&["plan"]).contains("instead of the whole run"));
+    let whole = help(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(whole.contains("1 the answer is no, or none was found in time;"), "{whole}");
+}
+
+#[test]
 fn made_problems_are_the_same_every_time() {
     let folder = Folder::new();
     folder.write("made.csv", &hard(100, 20));

@@ -54,6 +54,47 @@ fn a_plan_that_cannot_be_read_is_no_answer_at_all() {
 }
 
 #[test]
+fn a_plan_for_another_version_of_the_model_does_not_pass() {
+    let folder = Folder::with(&[("in.csv", SMALL), ("old.csv", &SMALL.replace("b,2,8,50", "b,3,8,49"))]);
+    for plan in ["plan.csv", "plan.json"] {
+        assert_eq!(folder.run(&["plan", "old.csv", "-o", plan]).code, Some(0));
+        assert_eq!(folder.run(&["check", "old.csv", plan]).code, Some(0), "{plan}");
+        let ended = folder.run(&["check", "in.csv", plan]);
+        assert_eq!(ended.code, Some(1), "{plan}: {}", ended.data);
+        let words = "invalid: buffer `b` is not the one of the problem: in the plan it has size 49 instead of 50, \
+                     begins at 3 instead of 2";
+        assert!(ended.data.starts_with(words), "{}", ended.data);
+        let row = if plan == "plan.csv" { " (plan.csv row 3)\n" } else { " (plan.json entry 2)\n" };
+        assert!(ended.data.ends_with(row), "{}", ended.data);
+        let json = folder.run(&["check", "in.csv", plan, "--json"]).json();
+        assert_eq!((&json["verdict"], &json["buffers"]), (&json!("other-buffer"), &json!(["b"])));
+    }
+}
+
+#[test]
+fn a_plan_of_a_step_matches_that_step() {
+    let trace = "event,id,bytes,stream\nalloc,w,64,0\nstep,1,,0\nalloc,x,32,0\nfree,x,,0\nstep,2,,0\n";
+    let folder = Folder::with(&[("trace.csv", trace)]);
+    for plan in ["plan.csv", "plan.json"] {
+        assert_eq!(folder.run(&["plan", "trace.csv", "--step", "2", "-o", plan]).code, Some(0));
+        let ended = folder.run(&["check", "trace.csv", plan, "--step", "2"]);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.data, ended.talk);
+        assert_eq!(folder.run(&["check", "trace.csv", plan]).code, Some(1), "the whole run is another problem");
+    }
+}
+
+#[test]
+fn a_problem_given_as_its_own_plan_hints_at_how_to_make_one() {
+    let folder = Folder::with(&[("e.csv", SMALL), ("empty.csv", "id,lower,upper,size,offset\na,0,4,8,\n")]);
+    for file in ["e.csv", "empty.csv"] {
+        let ended = folder.run(&["check", file, file, "--align", "8"]);
+        assert_eq!(ended.code, Some(2));
+        let hint = format!("make one with `lowtide plan {file} --align 8 -o plan.csv`\n");
+        assert!(ended.talk.ends_with(&hint), "{}", ended.talk);
+    }
+}
+
+#[test]
 fn terms_are_checked_as_they_are_planned() {
     let folder = folder(GOOD);
     let over = folder.run(&["check", "in.csv", "plan.csv", "--capacity", "149"]);

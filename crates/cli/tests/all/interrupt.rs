@@ -10,10 +10,14 @@ use super::support::{BINARY, Folder, hard};
 /// Runs a solve that would take a minute, and interrupts it as soon as it surely solves.
 fn interrupted(folder: &Folder, arguments: &[&str]) -> Output {
     folder.write("hard.csv", &hard(20_000, 4_000));
+    interrupted_verb(folder, &[&["plan", "hard.csv"], arguments].concat())
+}
+
+fn interrupted_verb(folder: &Folder, arguments: &[&str]) -> Output {
     let start = Instant::now();
     let child = Command::new(BINARY)
-        .args(["plan", "hard.csv", "--time-limit", "60", "--json"])
         .args(arguments)
+        .args(["--time-limit", "60", "--json"])
         .current_dir(folder.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -37,7 +41,9 @@ fn the_best_plan_so_far_is_printed_and_written() {
     assert_eq!(output.status.code(), Some(0));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(json["peak"].as_u64() > Some(0) && json["proved"] == false, "{json}");
-    assert_ne!(json["stopped"], "proved");
+    assert_eq!(json["stopped"], "time");
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(talk.starts_with("interrupted: this is the best plan so far\nwrote plan.csv"), "{talk}");
     assert_eq!(folder.run(&["check", "hard.csv", "plan.csv"]).code, Some(0));
 }
 
@@ -50,4 +56,21 @@ fn a_question_that_is_still_open_is_no_yes() {
     assert_eq!(output.status.code(), Some(1));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["fits"], Value::Null);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "interrupted before there was an answer\n");
+}
+
+#[test]
+fn a_benchmark_says_what_is_missing() {
+    let folder = Folder::new();
+    for name in ["a.csv", "b.csv", "c.csv"] {
+        folder.write(name, &hard(20_000, 4_000));
+    }
+    let rival = "never=touch ran {input} {output}";
+    let output = interrupted_verb(&folder, &["bench", "plan", "a.csv", "b.csv", "c.csv", "--rival", rival]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &json["interrupted"]), (Some(1), &Value::Bool(true)), "{json}");
+    assert_eq!(json["not_planned"], serde_json::json!(["b.csv", "c.csv"]));
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(talk.contains("interrupted: a.csv was cut short; not planned: 2 (b.csv, c.csv)"), "{talk}");
+    assert!(!folder.at("ran").exists(), "rivals are not run on what was cut short");
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use lowtide_plan::{MOST_THREADS, Techniques};
 use serde_json::{Value, json};
 
 use super::support::{Folder, SMALL, hard};
@@ -135,8 +136,79 @@ fn a_capacity_that_is_not_decided_in_time_is_neither() {
     assert_eq!(folder.list(), ["hard.csv"]);
     let text = folder.run(&arguments);
     assert_eq!(text.code, Some(1));
-    assert!(text.data.starts_with("not found in time: ") && text.data.contains("this is not a no"), "{}", text.data);
-    assert!(text.talk.contains("--time-limit"), "{}", text.talk);
+    assert!(text.data.starts_with("not found with this much work: "), "{}", text.data);
+    assert!(text.data.contains("this is not a no") && !text.data.contains("found by"), "{}", text.data);
+    assert!(text.talk.contains("hint: more work may find it: `--work 10`"), "{}", text.talk);
+    for (limit, longer) in [("0", "60"), ("0.5", "60")] {
+        let text = folder.run(&["plan", "hard.csv", "--capacity", &bound, "--without", "exact", "--time-limit", limit]);
+        assert!(text.data.starts_with("not found in time: "), "{}", text.data);
+        assert!(text.talk.contains(&format!("hint: more time may find it: `--time-limit {longer}`")), "{}", text.talk);
+    }
+}
+
+#[test]
+fn where_nothing_is_left_to_try_more_time_is_not_suggested() {
+    let folder = Folder::new();
+    folder.write("hard.csv", &hard(400, 80));
+    let bound = folder.run(&["plan", "hard.csv", "--json", "--work", "1"]).json()["lower_bound"].to_string();
+    let without = Techniques::NAMES.map(|name| ["--without", name]).concat();
+    let text = folder.run(&[&["plan", "hard.csv", "--capacity", &bound][..], &without].concat());
+    assert_eq!(text.code, Some(1));
+    let start = "not found: nothing is left to try; this is not a no: the best plan takes ";
+    assert!(text.data.starts_with(start), "{}", text.data);
+    assert!(!text.data.contains("found by"), "{}", text.data);
+    assert!(text.talk.contains("the same without `--without`") && !text.talk.contains("--time-limit"), "{}", text.talk);
+}
+
+#[test]
+fn a_culprit_that_is_alone_is_told_why() {
+    let pinned = "id,lower,upper,size,offset\na,0,4,8,8\nb,0,4,4,\n";
+    let folder = Folder::with(&[("in.csv", SMALL), ("pinned.csv", pinned)]);
+    let large = folder.run(&["plan", "in.csv", "--capacity", "60"]).data;
+    assert!(large.contains("` alone is larger than the capacity: 100 B of 60 B\n"), "{large}");
+    assert!(!large.contains("together") && !large.contains("found by"), "{large}");
+    let beyond = folder.run(&["plan", "pinned.csv", "--capacity", "15"]).data;
+    assert!(beyond.contains("buffer `a` alone is pinned beyond the capacity: from byte 8 to 16, of 15\n"), "{beyond}");
+}
+
+#[test]
+fn pinned_buffers_are_counted() {
+    let pinned = "id,lower,upper,size,offset\na,0,4,8,8\nb,0,4,4,0\n";
+    let folder = Folder::with(&[("in.csv", SMALL), ("two.csv", pinned), ("one.csv", &pinned.replace("4,0", "4,"))]);
+    assert!(folder.run(&["plan", "two.csv"]).data.contains("\n2 of 2 buffers are pinned\n"));
+    assert!(folder.run(&["plan", "one.csv"]).data.contains("\n1 of 2 buffers is pinned\n"));
+    assert!(!folder.run(&["plan", "in.csv"]).data.contains("pinned"));
+}
+
+#[test]
+fn a_capacity_that_is_met_is_a_headline_without_doubts() {
+    let folder = Folder::new();
+    folder.write("hard.csv", &hard(400, 80));
+    let arguments = ["plan", "hard.csv", "--work", "1"];
+    let free = folder.run(&[&arguments[..], &["--json"]].concat()).json();
+    assert_eq!(free["proved"], json!(false), "{free}");
+    let text = folder.run(&[&arguments[..], &["--capacity", &free["naive"].to_string()]].concat()).data;
+    let headline = text.lines().next().unwrap();
+    assert!(headline.starts_with("fits in ") && headline.contains("× the bound · without reuse"), "{text}");
+    assert!(!headline.contains("stopped") && !headline.contains("not proved"), "{text}");
+}
+
+#[test]
+fn the_next_command_keeps_the_options_that_were_given() {
+    let folder = Folder::with(&[("in.csv", SMALL)]);
+    let options = "--align 2 --capacity 1000 --time-limit 2.5 --work 99 --threads 2 --seed 3 --without exact";
+    let arguments: Vec<&str> = ["plan", "in.csv"].into_iter().chain(options.split(' ')).collect();
+    let ended = folder.run(&arguments);
+    let next = format!("nothing was written; next: `lowtide plan in.csv {options} -o plan.csv`\n");
+    assert_eq!((ended.code, ended.talk), (Some(0), next));
+}
+
+#[test]
+fn threads_beyond_what_the_planner_uses_are_not_shown() {
+    let folder = Folder::with(&[("in.csv", SMALL)]);
+    assert_eq!(folder.run(&["plan", "in.csv", "--threads", "64", "--json"]).json()["threads"], json!(MOST_THREADS));
+    let help = folder.run(&["plan", "--help"]).data.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains(&format!("more than {MOST_THREADS} are not used")), "{help}");
 }
 
 #[test]
@@ -145,7 +217,9 @@ fn pins_over_each_other_have_no_plan() {
     let ended = folder.run(&["plan", "in.csv", "--json"]);
     assert_eq!((ended.code, &ended.json()["peak"]), (Some(1), &Value::Null));
     assert_eq!(ended.json()["blame"], json!(["a", "b"]));
-    assert!(folder.run(&["plan", "in.csv"]).data.starts_with("no plan: "));
+    let text = folder.run(&["plan", "in.csv"]);
+    assert!(text.data.starts_with("no plan: ") && !text.data.contains("found by"), "{}", text.data);
+    assert_eq!(text.talk, "nothing was written; next: move or drop one of the two pins\n");
 }
 
 #[test]
@@ -203,6 +277,11 @@ fn several_pools_are_shown_with_what_spilled() {
     );
     let capacity = folder.run(&["plan", "in.json", "--capacity", "1"]);
     assert_eq!(capacity.code, Some(2));
+    let fast = problem.to_string().replace(",\"spill\":\"slow\"", "");
+    folder.write("small.json", fast.as_bytes());
+    let no = folder.run(&["plan", "small.json"]);
+    assert_eq!(no.code, Some(1), "{}", no.data);
+    assert!(no.talk.contains("a larger `capacity` in the problem's `pools`"), "{}", no.talk);
     assert!(capacity.talk.contains("hint: give each pool its `capacity`"), "{}", capacity.talk);
 }
 

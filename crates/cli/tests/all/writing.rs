@@ -92,3 +92,19 @@ fn a_full_stdout_is_an_error_and_a_closed_one_is_not() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), &*ended.stderr), (Some(0), &b""[..]));
 }
+
+#[test]
+fn endings_are_read_in_any_case_and_others_are_refused_with_a_way_out() {
+    let folder = Folder::with(&[("in.csv", SMALL)]);
+    for name in ["Plan.CSV", "plan.Json"] {
+        let ended = folder.run(&["plan", "in.csv", "-o", name]);
+        assert_eq!(ended.code, Some(0), "{}", ended.talk);
+        assert_eq!(folder.run(&["check", "in.csv", name]).code, Some(0), "{name}");
+    }
+    for (name, hint) in [("-", "`--format csv`"), ("x.csv.gz", "outputs are not compressed"), ("x.txt", "plan.csv")] {
+        let ended = folder.run(&["plan", "in.csv", "-o", name]);
+        assert_eq!((ended.code, &*ended.data), (Some(2), ""), "{name}");
+        assert!(ended.talk.lines().nth(1).unwrap().contains(hint), "{}", ended.talk);
+    }
+    assert_eq!(folder.list(), ["Plan.CSV", "in.csv", "plan.Json"]);
+}
