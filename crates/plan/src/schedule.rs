@@ -241,10 +241,11 @@ impl Part {
         // A goal that was not reached for long may be out of reach.
         let stubborn = number >= BATCHES_PER_SHARE;
         let higher = goal.ceiling_above(number + 1, self.height);
+        let lower = goal.ceiling_above(number + 3, self.height);
         let first = if even { None } else { repair(0, if number % 4 == 1 { above } else { goal.height }) };
         // Where there is no complete search, repair tries several ceilings at once.
         let lanes = [
-            first.or_else(|| exact(0, goal.height, true)).or_else(|| repair(0, above)),
+            first.or_else(|| exact(0, if stubborn { lower } else { goal.height }, true)).or_else(|| repair(0, above)),
             exact(1, goal.height, false).or_else(|| repair(1, goal.just_below(8, self.height))),
             exact(2, above, even).or_else(|| repair(2, goal.just_below(4, self.height))),
             greedy(LANES - 1 + number).or_else(|| exact(3, if stubborn { higher } else { goal.height }, true)),
