@@ -2,7 +2,8 @@
 //!
 //! A strip that falls apart in time is solved part by part. Work on a part goes in batches of a few tasks with
 //! a share of work each; a batch is merged in the order of its tasks, whichever thread was faster, so that the
-//! result depends on the seed and on the work done, not on the machine. Shares double from cycle to cycle.
+//! result depends on the seed and on the work done, not on the machine. Most shares are small, since a search that
+//! succeeds mostly does so soon; every second is twice as large, every fourth four times, and so on.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -35,8 +36,8 @@ const LONGEST_PASS: u64 = 100_000_000;
 /// Units that even a task costs which finds at once that it can do nothing.
 const LEAST_SPENT: u64 = 100;
 
-/// Batches after which a task's share of work doubles.
-const BATCHES_PER_SHARE: usize = 5;
+/// Batches after which a goal that was not reached is aimed at less often.
+const PATIENCE: usize = 16;
 
 /// The best that was found for a strip.
 #[derive(Clone, Debug)]
@@ -231,7 +232,9 @@ impl Part {
         let above = goal.ceiling_above(number, self.height);
         let repair = |lane: usize, ceiling: u64| techniques.repair.then(|| Task::Repair { ceiling, seed: seed(lane) });
         let exact = |lane: usize, ceiling: u64, fresh: bool| {
-            let mut taste = TASTES[(number * (LANES - 1) + lane + LANES) % TASTES.len()];
+            let first_round = number * (LANES - 1) + lane + LANES;
+            let later = seed(lane) as usize;
+            let mut taste = TASTES[if number <= TASTES.len() { first_round } else { later } % TASTES.len()];
             taste.chance += if number <= TASTES.len() { 0.0 } else { 0.2 };
             let manner = Manner { taste, seed: seed(lane), fresh };
             (techniques.exact && self.flat && self.strip.len() <= LARGEST_EXACT)
@@ -239,7 +242,7 @@ impl Part {
         };
         let even = number.is_multiple_of(2);
         // A goal that was not reached for long may be out of reach.
-        let stubborn = number >= BATCHES_PER_SHARE;
+        let stubborn = number >= PATIENCE;
         let higher = goal.ceiling_above(number + 1, self.height);
         let lower = goal.ceiling_above(number + 3, self.height);
         let first = if even { None } else { repair(0, if number % 4 == 1 { above } else { goal.height }) };
@@ -254,15 +257,15 @@ impl Part {
     }
 
     /// The units of work that a task of batch `number` gets: enough for a greedy pass to end, for the others enough
-    /// to place every body, doubling now and then.
+    /// to place every body, times the largest power of two that divides `number`.
     fn share(&self, task: Task, number: usize) -> u64 {
         let bodies = self.strip.len() as u64;
         let once = match task {
             Task::Greedy { .. } => return u64::MAX,
             Task::Repair { .. } => 8 * bodies,
-            Task::Exact { .. } => bodies * (4 + bodies / 256),
+            Task::Exact { .. } => bodies * (8 + bodies / 128),
         };
-        FIRST_SHARE.max(once).saturating_mul(1 << (number / BATCHES_PER_SHARE).min(40))
+        FIRST_SHARE.max(once).saturating_mul(1 << number.trailing_zeros().min(40))
     }
 
     /// Runs tasks on the threads given. A task that ends the search stops those behind it, and what those found
