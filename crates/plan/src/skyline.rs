@@ -372,7 +372,8 @@ fn obstacles(strip: &Strip, ceiling: u64) -> Result<Rows<(u64, u64)>, Refusal> {
         if let Some(pin) = body.pin {
             for piece in strip.pieces(index).iter().filter(|piece| pin + piece.rise < ceiling) {
                 let bottom = pin + piece.rise;
-                let top = align_up(bottom + piece.size, strip.unit);
+                // What of it lies above the ceiling is nobody's concern: nothing has to reach up to there.
+                let top = align_up(bottom + piece.size, strip.unit).min(ceiling);
                 entries.extend((piece.lower..piece.upper).map(|section| (section, (bottom, top))));
             }
         }

@@ -520,3 +520,18 @@ fn what_is_pinned_counts_in_the_bound() {
     assert_eq!(lower_bound(&problem).unwrap().get(), 16);
     assert_proved(&problem, 16);
 }
+
+#[test]
+fn a_pin_that_reaches_above_the_persistent_zone_does_not_lift_it() {
+    let mut problem = Problem::new(vec![
+        buffer("pinned", 3, 4, 3),
+        buffer("long", 0, 4, 1),
+        buffer("p", 0, 1, 2),
+        buffer("q", 0, 1, 2),
+        buffer("t", 0, 1, 1),
+    ]);
+    problem.buffers[0].pin = Some(Bytes::new(3));
+    problem.buffers[1..4].iter_mut().for_each(|buffer| buffer.class = Class::Persistent);
+    problem.buffers[3].align = align(2);
+    assert_proved(&problem, 6);
+}
