@@ -62,24 +62,36 @@ pub(crate) fn attempt(
             }
         }
         let native = |&body: &usize| problem.buffer(bodies[body].members[0].0).pool == pool;
-        let bound = if zone.mine.iter().all(native) {
-            planned.bound
+        attempt.bounds[pool.get()] = if zone.mine.iter().all(native) && problem.pools[pool.get()].spill.is_none() {
+            Bytes::new(planned.bound)
         } else {
-            // Another choice of what spills might have brought less.
-            let own = (0..zone.mine.len()).filter(|&at| native(&zone.mine[at])).collect::<Vec<_>>();
-            zone.sure_bound(&zone.strip(&own, 0))
+            // Another choice of what spills might need less here.
+            bound_of_pool(problem, &bodies, pool)
         };
-        attempt.bounds[pool.get()] = Bytes::new(bound);
         attempt.stopped = worse(attempt.stopped, planned.stopped);
         if planned.height >= tallest {
             (tallest, attempt.solver) = (planned.height, planned.solver);
         }
     }
     attempt.plan = assemble(problem, &bodies, &pool_of, &offsets);
-    let pool_by_pool: Bytes = attempt.bounds.iter().copied().sum();
-    attempt.plan.lower_bound = pool_by_pool.max(alive_at_once(&bodies));
+    attempt.plan.lower_bound = attempt.bounds.iter().copied().sum::<Bytes>().max(alive_at_once(&bodies));
     attempt.plan.proved = attempt.plan.peak() == attempt.plan.lower_bound;
     Ok(attempt)
+}
+
+/// What all pools need together, as far as it is known without solving.
+pub(crate) fn lower_bound(problem: &Problem, bodies: &[Rigid]) -> Bytes {
+    let pools = (0..problem.pools.len()).map(|pool| bound_of_pool(problem, bodies, PoolIndex::new(pool)));
+    pools.sum::<Bytes>().max(alive_at_once(bodies))
+}
+
+/// What a pool needs for the bodies that belong to it, whatever its plan; nothing is sure of one that they may leave.
+fn bound_of_pool(problem: &Problem, bodies: &[Rigid], pool: PoolIndex) -> Bytes {
+    if problem.pools[pool.get()].spill.is_some() {
+        return Bytes::ZERO;
+    }
+    let own = bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool == pool);
+    Bytes::new(Strip::new(own.map(|rigid| rigid.body.clone()).collect(), 0).total_bound())
 }
 
 /// The most bytes alive at once in all pools together, which they need whoever lies where.
@@ -192,7 +204,7 @@ impl Zones<'_> {
         if !has_both {
             let zone = self.strip(&all, 0);
             planned.bound = self.zone(&all, &zone, self.top_aim(&zone), budget, watch, &mut planned);
-            planned.bound = planned.bound.max(self.sure_bound(&zone)).max(weightless);
+            planned.bound = planned.bound.max(zone.total_bound()).max(weightless);
             return planned;
         }
         let low_strip = self.strip(&low, 0);
@@ -203,7 +215,7 @@ impl Zones<'_> {
         let bound = self.zone(&high, &zone, self.top_aim(&zone), budget, watch, &mut planned);
         // Where the lower zone may yet be lower, the upper one may begin lower: only the load of both is sure.
         let sure = if floor <= low_bound { bound } else { low_bound };
-        planned.bound = sure.max(self.sure_bound(&self.strip(&all, 0))).max(weightless);
+        planned.bound = sure.max(self.strip(&all, 0).total_bound()).max(weightless);
         planned
     }
 
@@ -218,11 +230,6 @@ impl Zones<'_> {
 
     fn strip(&self, members: &[usize], floor: u64) -> Strip {
         Strip::new(members.iter().map(|&at| self.bodies[self.mine[at]].body.clone()).collect(), floor)
-    }
-
-    /// What the pool needs whatever its plan; nothing is sure where buffers may go to another pool.
-    fn sure_bound(&self, all: &Strip) -> u64 {
-        if self.problem.pools[self.pool.get()].spill.is_some() { 0 } else { all.total_bound() }
     }
 
     /// What is asked of the zone on top: to fit the capacity, or to be as low as what is alive and pinned allows.

@@ -13,7 +13,6 @@ use crate::pools::{self, Attempt};
 use crate::random::Random;
 use crate::rigid::{self, Ties};
 use crate::share::Sharing;
-use crate::strip::Strip;
 use crate::validate::{Verdict, validate};
 
 /// Why there is no outcome.
@@ -275,11 +274,5 @@ pub fn lower_bound(problem: &Problem) -> Result<Bytes, ProblemError> {
     if !problem.may_share.is_empty() {
         return Ok(Sharing::new(problem).bounds(&ties)?.1);
     }
-    let bodies = rigid::bodies(problem, &ties)?;
-    let of_pool = |pool: usize| {
-        let mine = bodies.iter().filter(|rigid| problem.buffer(rigid.members[0].0).pool.get() == pool);
-        let strip = Strip::new(mine.map(|rigid| rigid.body.clone()).collect(), 0);
-        Bytes::new(strip.total_bound())
-    };
-    Ok((0..problem.pools.len()).map(of_pool).sum())
+    Ok(pools::lower_bound(problem, &rigid::bodies(problem, &ties)?))
 }

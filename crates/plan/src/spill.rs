@@ -22,7 +22,7 @@ const TRY_WORK: u64 = 200_000;
 
 /// An offset below `ceiling` for each body that stays; `None` for those that have to go. What is pinned stays.
 pub(crate) fn choose(strip: &Strip, ceiling: u64, budget: &mut Budget) -> Vec<Option<u64>> {
-    let mut kept = by_greedy_passes(strip, &Overlaps::new(strip), ceiling);
+    let mut kept = by_greedy_passes(strip, ceiling, budget);
     let size = |&body: &usize| strip.bodies[body].size;
     let mut gone: Vec<usize> = (0..strip.len()).filter(|&body| kept[body].is_none()).collect();
     gone.sort_by_key(|body| std::cmp::Reverse(size(body)));
@@ -69,9 +69,12 @@ fn fit(strip: &Strip, ceiling: u64, stays: impl Fn(usize) -> bool, budget: &mut 
     Some(kept)
 }
 
-fn by_greedy_passes(strip: &Strip, overlaps: &Overlaps, ceiling: u64) -> Vec<Option<u64>> {
-    let passes = RECIPES.map(|recipe| {
-        let mut room = Room::new(strip, overlaps);
+/// The best of the greedy passes that there is time for, and of one at least.
+fn by_greedy_passes(strip: &Strip, ceiling: u64, budget: &Budget) -> Vec<Option<u64>> {
+    let overlaps = Overlaps::new(strip);
+    let in_time = RECIPES.into_iter().enumerate().take_while(|&(turn, _)| turn == 0 || budget.spent().is_none());
+    let passes = in_time.map(|(_, recipe)| {
+        let mut room = Room::new(strip, &overlaps);
         let mut kept: Vec<Option<u64>> = strip.bodies.iter().map(|body| body.pin).collect();
         let mut spilled = 0_u64;
         for body in greedy::order(strip, recipe.0) {
@@ -89,6 +92,6 @@ fn by_greedy_passes(strip: &Strip, overlaps: &Overlaps, ceiling: u64) -> Vec<Opt
         }
         (spilled, kept)
     });
-    let best = passes.into_iter().min_by_key(|&(spilled, _)| spilled);
+    let best = passes.min_by_key(|&(spilled, _)| spilled);
     best.map_or_else(Vec::new, |(_, kept)| kept)
 }

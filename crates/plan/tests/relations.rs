@@ -535,3 +535,15 @@ fn a_pin_that_reaches_above_the_persistent_zone_does_not_lift_it() {
     problem.buffers[3].align = align(2);
     assert_proved(&problem, 6);
 }
+
+#[test]
+fn a_pool_that_buffers_may_leave_is_not_counted_into_the_bound() {
+    // Both in `slow` would take ten bytes: what is alive at once is all that is sure.
+    let mut problem = Problem::new(vec![buffer("a", 0, 1, 10), buffer("b", 1, 2, 10)]);
+    problem.pools = vec![Pool::unlimited("fast"), Pool::unlimited("slow")];
+    (problem.pools[0].capacity, problem.pools[0].spill) = (Some(Bytes::new(100)), Some(PoolIndex::new(1)));
+    problem.buffers[1].pool = PoolIndex::new(1);
+    assert_eq!(lower_bound(&problem).unwrap().get(), 10);
+    let outcome = solve_it(&problem);
+    assert_eq!((peak(&outcome), plan_of(&outcome).lower_bound.get(), plan_of(&outcome).proved), (20, 10, false));
+}
