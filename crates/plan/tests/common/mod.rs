@@ -9,7 +9,7 @@ pub mod problems;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lowtide_core::{Buffer, BufferIndex, Bytes, Lifetime, Plan, Problem};
+use lowtide_core::{Align, Buffer, BufferIndex, Bytes, Lifetime, Plan, Pool, PoolIndex, Problem};
 use lowtide_plan::{Options, Outcome, Stopped, Verdict, solve, validate};
 use proptest::test_runner::{Config, RngSeed};
 
@@ -120,4 +120,28 @@ impl Chance {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
+}
+
+/// Enough for the small examples.
+pub const WORK: u64 = 300_000;
+
+pub fn solve_it(problem: &Problem) -> Outcome {
+    solved(problem, &work(WORK))
+}
+
+/// The peak is as given and known to be the least.
+pub fn assert_proved(problem: &Problem, height: u64) -> Outcome {
+    let outcome = solve_it(problem);
+    assert_eq!((peak(&outcome), plan_of(&outcome).proved), (height, true), "{outcome:?}");
+    assert_eq!(outcome.stopped, Stopped::Proved);
+    outcome
+}
+
+pub fn align(multiple: u64) -> Align {
+    Align::new(multiple).expect("not zero")
+}
+
+/// A pool with a capacity, and where what does not fit goes.
+pub fn pool(name: &str, capacity: u64, spill: Option<usize>) -> Pool {
+    Pool { capacity: Some(Bytes::new(capacity)), spill: spill.map(PoolIndex::new), ..Pool::unlimited(name) }
 }
