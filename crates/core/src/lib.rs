@@ -5,13 +5,19 @@
 
 mod bytes;
 mod check;
+mod explanation;
 mod lifetime;
 mod plan;
 mod problem;
 mod trace;
+mod usage;
 
 pub use bytes::{Align, Bytes, ParseBytesError};
+pub use explanation::{Alive, Change, Explanation, Late, Lateness, Moment, Remedy};
 pub use lifetime::{Gap, Lifetime, Window};
 pub use plan::{Placement, Plan};
 pub use problem::{Buffer, BufferIndex, Class, Pool, PoolIndex, Problem, ProblemError};
-pub use trace::{Action, Block, BlockIndex, Event, ExtraColumn, StepIndex, StreamId, TextIndex, Trace};
+pub use trace::{
+    Action, AddressRange, Block, BlockIndex, Event, ExtraColumn, RangeIndex, StepIndex, StreamId, TextIndex, Trace,
+};
+pub use usage::{Clock, Label, Layout, Origin, StepEnd, Usage};

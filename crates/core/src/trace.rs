@@ -6,6 +6,10 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BlockIndex(pub u32);
 
+/// A range's place in [`Trace::ranges`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RangeIndex(pub u32);
+
 /// A text's place in [`Trace::texts`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TextIndex(pub u32);
@@ -62,6 +66,16 @@ pub enum Action {
         /// The mark's name.
         mark: TextIndex,
     },
+    /// The allocator took memory from the system or the driver.
+    Reserve {
+        /// Where.
+        range: RangeIndex,
+    },
+    /// The allocator gave memory back.
+    Release {
+        /// Where.
+        range: RangeIndex,
+    },
     /// An allocation failed.
     OutOfMemory {
         /// The bytes that were asked for.
@@ -110,6 +124,17 @@ pub struct Block {
     pub name: TextIndex,
     /// The bytes asked for.
     pub bytes: crate::Bytes,
+    /// The address it had on its device, where that was recorded.
+    pub address: Option<u64>,
+}
+
+/// Addresses that an allocator took or gave back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressRange {
+    /// The first of them, where that was recorded.
+    pub address: Option<u64>,
+    /// How many bytes they are.
+    pub bytes: crate::Bytes,
 }
 
 /// A column that Lowtide gives no meaning, kept so that nothing is lost in writing a trace again.
@@ -130,6 +155,8 @@ pub struct Trace {
     pub events: Vec<Event>,
     /// Every block ever handed out, in the order of its allocation.
     pub blocks: Vec<Block>,
+    /// What the rows about the allocator's own memory speak of.
+    pub ranges: Vec<AddressRange>,
     /// The texts that events and blocks refer to.
     pub texts: Vec<Box<str>>,
     /// Columns without a meaning of their own.
@@ -145,6 +172,11 @@ impl Trace {
     /// The block at `index`.
     pub fn block(&self, index: BlockIndex) -> &Block {
         &self.blocks[index.0 as usize]
+    }
+
+    /// The range at `index`.
+    pub fn range(&self, index: RangeIndex) -> &AddressRange {
+        &self.ranges[index.0 as usize]
     }
 
     /// Whether the trace tells when the device finished with blocks; where it does not, that is at once.

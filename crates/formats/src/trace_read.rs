@@ -128,7 +128,7 @@ impl Reader {
         let name = self.name(id)?;
         let bytes = Bytes::new(bytes.number()?);
         let block = self.ledger.alloc(name).map_err(|misfit| misfit_error("alloc", id, &misfit))?;
-        self.trace.blocks.push(Block { name, bytes });
+        self.trace.blocks.push(Block { name, bytes, address: None });
         Ok(Action::Alloc { block })
     }
 

@@ -79,6 +79,8 @@ fn columns(trace: &Trace, action: Action) -> Columns {
         Action::Step { step } => ("step", step.to_string(), None),
         Action::Signal { mark } => ("event", trace.text(mark).to_owned(), None),
         Action::Wait { mark } => ("wait", trace.text(mark).to_owned(), None),
+        Action::Reserve { range } => ("reserve", String::new(), Some(trace.range(range).bytes.get())),
+        Action::Release { range } => ("release", String::new(), Some(trace.range(range).bytes.get())),
         Action::OutOfMemory { bytes } => ("oom", String::new(), Some(bytes.get())),
     };
     Columns { event, id, bytes }

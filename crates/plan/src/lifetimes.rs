@@ -115,12 +115,12 @@ mod tests {
 
     /// Blocks a, b, c; `rows` are the events.
     fn trace(rows: &[Action]) -> Trace {
-        let block = |name| Block { name: TextIndex(name), bytes: Bytes::new(8) };
+        let block = |name| Block { name: TextIndex(name), bytes: Bytes::new(8), address: None };
         Trace {
             events: rows.iter().map(|&action| Event::new(action)).collect(),
             blocks: vec![block(0), block(1), block(0)],
             texts: vec!["a".into(), "b".into()],
-            extra: Vec::new(),
+            ..Trace::default()
         }
     }
 

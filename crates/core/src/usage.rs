@@ -1,0 +1,138 @@
+//! What memory was used for over a stretch of time, and how it was or could be laid out: what explanations and
+//! reports are made of.
+
+use std::ops::Range;
+
+use crate::{BufferIndex, Bytes, Plan, Problem, StepIndex, StreamId, TextIndex};
+
+/// Buffers with their lives, what is known of each, and ways to lay them out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Usage {
+    /// The buffers, when each is alive, and what binds them.
+    pub problem: Problem,
+    /// What is known of each buffer, in the problem's order.
+    pub labels: Vec<Label>,
+    /// The texts that labels refer to.
+    pub texts: Vec<Box<str>>,
+    /// When each event happened, where that is known.
+    pub clock: Option<Clock>,
+    /// The steps that are closed, in order.
+    pub steps: Vec<StepEnd>,
+    /// What an allocator held in all from this time on, in order of time; empty where it was not recorded.
+    pub reserved: Vec<(i64, Bytes)>,
+    /// Ways to lay the buffers out, the most interesting last.
+    pub layouts: Vec<Layout>,
+}
+
+/// What is known of a buffer beside what binds it: for people, not for the planner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Label {
+    /// What it is for: parameter, gradient, activation, …
+    pub category: Option<TextIndex>,
+    /// Where in the program it was asked for: frames, the innermost first, between `; `.
+    pub site: Option<TextIndex>,
+    /// The stream it was asked for on.
+    pub stream: StreamId,
+    /// When the program let go of it, where the device finished with it later than that.
+    pub freed: Option<i64>,
+}
+
+/// When events happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Clock {
+    /// The event that the first reading belongs to.
+    pub first: i64,
+    /// Nanoseconds from the start of the recording, one reading per event, never falling.
+    pub readings: Vec<u64>,
+}
+
+impl Clock {
+    /// The reading at `time`; the nearest one where it lies outside.
+    pub fn at(&self, time: i64) -> u64 {
+        let place = usize::try_from(time.saturating_sub(self.first)).unwrap_or(0);
+        self.readings.get(place).or(self.readings.last()).copied().unwrap_or(0)
+    }
+}
+
+/// Where a step ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepEnd {
+    /// The step.
+    pub step: StepIndex,
+    /// The time of its closing event.
+    pub at: i64,
+}
+
+/// One way to lay the buffers out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Where each buffer lies.
+    pub plan: Plan,
+}
+
+/// Where a layout comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Origin {
+    /// The addresses that the program was given.
+    Recorded,
+    /// Every buffer has bytes of its own.
+    Unshared,
+    /// Each buffer, in order of its beginning, at the lowest place that is free for it.
+    Greedy,
+    /// The planner's.
+    Planned,
+}
+
+impl Origin {
+    /// In a word or two.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "as recorded",
+            Self::Unshared => "no reuse",
+            Self::Greedy => "greedy",
+            Self::Planned => "planned",
+        }
+    }
+}
+
+impl Usage {
+    /// `problem` with nothing known beside it.
+    pub fn of(problem: Problem) -> Self {
+        let labels = vec![Label::default(); problem.buffers.len()];
+        Self {
+            problem,
+            labels,
+            texts: Vec::new(),
+            clock: None,
+            steps: Vec::new(),
+            reserved: Vec::new(),
+            layouts: Vec::new(),
+        }
+    }
+
+    /// The text at `index`.
+    pub fn text(&self, index: TextIndex) -> &str {
+        &self.texts[index.0 as usize]
+    }
+
+    /// What is known of `buffer`.
+    pub fn label(&self, buffer: BufferIndex) -> &Label {
+        &self.labels[buffer.get()]
+    }
+
+    /// From the first time at which a buffer begins to the last at which one ends.
+    pub fn span(&self) -> Range<i64> {
+        let lives = self.problem.buffers.iter().map(|buffer| buffer.lifetime);
+        let first = lives.clone().map(|life| life.lower).min().unwrap_or(0);
+        let last = lives.map(|life| life.upper).max().unwrap_or(first);
+        first..last
+    }
+
+    /// The step in which `time` lies, where steps are known.
+    pub fn step_at(&self, time: i64) -> Option<StepIndex> {
+        let place = self.steps.partition_point(|end| end.at < time);
+        self.steps.get(place).map(|end| end.step)
+    }
+}
