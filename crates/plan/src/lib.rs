@@ -33,6 +33,7 @@ mod solve;
 mod spill;
 mod spots;
 mod strip;
+mod usage;
 mod validate;
 
 pub use lifetimes::{StepError, one_step, whole_run};
@@ -40,4 +41,5 @@ pub use options::{Options, Techniques};
 pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};
 pub use schedule::MOST_THREADS;
 pub use solve::{Progress, SolveError, lower_bound, solve};
+pub use usage::{run_usage, step_usage, unshared};
 pub use validate::{Verdict, validate};

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use lowtide_core::{Action, Block, Buffer, Class, Lifetime, Problem, StepIndex, Trace};
+use lowtide_core::{Action, Block, BlockIndex, Buffer, Class, Lifetime, Pool, PoolIndex, Problem, StepIndex, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a step cannot be planned.
@@ -24,22 +24,64 @@ pub enum StepError {
     },
 }
 
-/// The whole run as one problem, in the order of its events.
+/// The whole run as one problem, in the order of its events; a pool per device where it has several.
 pub fn whole_run(trace: &Trace) -> Problem {
-    Problem::new(buffers(trace, 0..trace.events.len()))
+    problem_of(trace, 0..trace.events.len()).0
 }
 
 /// One step: what lives at some time during it. What was there before it and stays throughout is persistent; what
 /// was there before and ends within is alive from the step's first event on.
 pub fn one_step(trace: &Trace, wanted: StepIndex) -> Result<Problem, StepError> {
+    step_range(trace, wanted).map(|range| problem_of(trace, range).0)
+}
+
+/// The events of one step.
+pub(crate) fn step_range(trace: &Trace, wanted: StepIndex) -> Result<Range<usize>, StepError> {
     let mut steps = trace.steps();
-    let range =
-        steps.find(|&(step, _)| step == wanted).map(|(_, range)| range).ok_or_else(|| StepError::NoSuchStep {
-            wanted,
-            first: trace.steps().next().map(|(step, _)| step),
-            last: trace.steps().last().map(|(step, _)| step),
-        })?;
-    Ok(Problem::new(buffers(trace, range)))
+    steps.find(|&(step, _)| step == wanted).map(|(_, range)| range).ok_or_else(|| StepError::NoSuchStep {
+        wanted,
+        first: trace.steps().next().map(|(step, _)| step),
+        last: trace.steps().last().map(|(step, _)| step),
+    })
+}
+
+/// The devices of a trace, each a pool; those that are not told apart are one.
+pub(crate) struct Devices(Vec<Option<u32>>);
+
+impl Devices {
+    pub fn of(trace: &Trace) -> Self {
+        let mut devices: Vec<Option<u32>> = trace
+            .events
+            .iter()
+            .filter_map(|event| match event.action {
+                Action::Alloc { .. } => Some(event.device),
+                _ => None,
+            })
+            .collect();
+        devices.sort_unstable();
+        devices.dedup();
+        Self(devices)
+    }
+
+    /// The pool of `device`; the first where nothing was ever allocated on it.
+    pub fn pool(&self, device: Option<u32>) -> PoolIndex {
+        PoolIndex::new(self.0.binary_search(&device).unwrap_or(0))
+    }
+
+    fn pools(&self) -> Vec<Pool> {
+        match &*self.0 {
+            [] | [_] => vec![Pool::unlimited("main")],
+            several => several
+                .iter()
+                .map(|device| {
+                    Pool::unlimited(match device {
+                        Some(device) => format!("device {device}"),
+                        None => "no device".to_owned(),
+                    })
+                })
+                .collect(),
+        }
+    }
 }
 
 /// Where each block begins and ends, as indices of events; the end of the trace where it does not end.
@@ -58,12 +100,15 @@ fn spans(trace: &Trace) -> Vec<Lifetime> {
     spans
 }
 
-fn buffers(trace: &Trace, range: Range<usize>) -> Vec<Buffer> {
+/// What lives within `range`, and the block that each buffer is.
+pub(crate) fn problem_of(trace: &Trace, range: Range<usize>) -> (Problem, Vec<BlockIndex>) {
     let (start, end) = (range.start as i64, range.end as i64);
     let whole = start == 0 && range.end == trace.events.len();
+    let devices = Devices::of(trace);
+    let pools = pools_of_blocks(trace, &devices);
     let mut names = Names::new(trace);
-    let mut buffers = Vec::new();
-    for (block, span) in trace.blocks.iter().zip(spans(trace)) {
+    let (mut buffers, mut blocks) = (Vec::new(), Vec::new());
+    for (place, (block, span)) in trace.blocks.iter().zip(spans(trace)).enumerate() {
         let name = names.next(block);
         let lifetime = Lifetime { lower: span.lower.max(start), upper: span.upper.min(end) };
         if lifetime.lower >= lifetime.upper {
@@ -73,9 +118,25 @@ fn buffers(trace: &Trace, range: Range<usize>) -> Vec<Buffer> {
         if !whole && span.lower < start && span.upper >= end {
             buffer.class = Class::Persistent;
         }
+        buffer.pool = pools.get(place).copied().unwrap_or_default();
         buffers.push(buffer);
+        blocks.push(BlockIndex(place as u32));
     }
-    buffers
+    (Problem { pools: devices.pools(), ..Problem::new(buffers) }, blocks)
+}
+
+/// The pool of each block; none where there is but one pool.
+fn pools_of_blocks(trace: &Trace, devices: &Devices) -> Vec<PoolIndex> {
+    if devices.0.len() < 2 {
+        return Vec::new();
+    }
+    let mut pools = vec![PoolIndex::default(); trace.blocks.len()];
+    for event in &trace.events {
+        if let Action::Alloc { block } = event.action {
+            pools[block.0 as usize] = devices.pool(event.device);
+        }
+    }
+    pools
 }
 
 /// The names of blocks: a name that a program used again is numbered from its second use on, with numbers that make
@@ -111,7 +172,7 @@ impl<'a> Names<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_core::{BlockIndex, Bytes, Event, TextIndex};
+    use lowtide_core::{Bytes, Event, TextIndex};
 
     /// Blocks a, b, c; `rows` are the events.
     fn trace(rows: &[Action]) -> Trace {
@@ -179,5 +240,17 @@ mod tests {
         assert_eq!(lives(&problem), [("a", 3, 5, t), ("b", 3, 7, p), ("a#2", 3, 4, t)]);
         let missing = one_step(&trace(&rows), StepIndex(7)).unwrap_err();
         assert_eq!(missing.to_string(), "the trace has no step 7; it closes steps 1 to 2");
+    }
+
+    #[test]
+    fn several_devices_are_pools_of_their_own() {
+        let mut trace = trace(&[alloc(0), alloc(1), alloc(2)]);
+        assert_eq!(whole_run(&trace).pools.len(), 1);
+        trace.events[0].device = Some(3);
+        trace.events[1].device = Some(1);
+        trace.events[2].device = Some(3);
+        let problem = whole_run(&trace);
+        assert_eq!(problem.pools.iter().map(|pool| &*pool.name).collect::<Vec<_>>(), ["device 1", "device 3"]);
+        assert_eq!(problem.buffers.iter().map(|buffer| buffer.pool.get()).collect::<Vec<_>>(), [1, 0, 1]);
     }
 }
