@@ -13,7 +13,9 @@ mod trace;
 mod usage;
 
 pub use bytes::{Align, Bytes, ParseBytesError};
-pub use explanation::{Alive, Change, Explanation, Late, Lateness, Moment, Remedy};
+pub use explanation::{
+    Absence, Alike, Alive, Bond, Change, Ending, Explanation, Family, Late, Lateness, Measure, Moment, Release, Remedy,
+};
 pub use lifetime::{Gap, Lifetime, Window};
 pub use plan::{Placement, Plan};
 pub use problem::{Buffer, BufferIndex, Class, Pool, PoolIndex, Problem, ProblemError};

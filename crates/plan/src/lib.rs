@@ -14,6 +14,7 @@ mod blame;
 mod budget;
 mod effort;
 mod exact;
+mod explain;
 mod greedy;
 mod lifetimes;
 mod online;
@@ -36,6 +37,7 @@ mod strip;
 mod usage;
 mod validate;
 
+pub use explain::{At, ExplainError, explain};
 pub use lifetimes::{StepError, one_step, whole_run};
 pub use options::{Options, Techniques};
 pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};
