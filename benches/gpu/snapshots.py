@@ -1,6 +1,7 @@
 """Writes PyTorch memory snapshots of small runs, one for each thing that such a file can hold.
 
-    python benches/gpu/snapshots.py FOLDER
+    python benches/gpu/snapshots.py FOLDER          all of them
+    python benches/gpu/snapshots.py FOLDER large    one of hundreds of megabytes, to measure a reader with
 
 Needs a CUDA device. Each file is what `torch.cuda.memory._dump_snapshot` writes, compressed; beside it lies a
 .json with what PyTorch's own counters said, to compare a reader with.
@@ -151,6 +152,12 @@ def compiled():
     train(torch.compile(model), 3)
 
 
+def large():
+    """Hundreds of megabytes, with all frames."""
+    record(stacks="all", max_entries=10_000_000)
+    train(small_model(), 33_000)
+
+
 RUNS = [plain, all_frames, no_frames, late, ring, state_only, two_streams, graph, out_of_memory, emptied, compiled]
 EXPANDABLE = [plain, emptied, ring]
 
@@ -184,7 +191,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     if len(sys.argv) == 3:
         name = sys.argv[2]
-        run = {run.__name__: run for run in RUNS}[name.removeprefix("expandable_")]
+        run = {run.__name__: run for run in [*RUNS, large]}[name.removeprefix("expandable_")]
         return write(name, run, folder)
     jobs = [(run.__name__, "") for run in RUNS]
     jobs += [(f"expandable_{run.__name__}", "expandable_segments:True") for run in EXPANDABLE]

@@ -3,12 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lowtide_formats::{Error, Input, PlanFile};
+use lowtide_core::Trace;
+use lowtide_formats::{Error, Input, PlanFile, write_trace};
 
 fuzz_target!(|bytes: &[u8]| {
     match Input::read(bytes) {
         Ok(Input::Lifetimes(lifetimes)) => assert_eq!(lifetimes.problem.check(), Ok(())),
         Ok(Input::Problem(problem)) => assert_eq!(problem.check(), Ok(())),
+        Ok(Input::Trace(trace)) => assert_comes_back(&trace),
+        Ok(Input::Snapshot(snapshot)) => assert_comes_back(&snapshot.trace),
         Ok(_) => {}
         Err(error) => assert_printable(&error),
     }
@@ -16,6 +19,12 @@ fuzz_target!(|bytes: &[u8]| {
         assert_printable(&error);
     }
 });
+
+fn assert_comes_back(trace: &Trace) {
+    let mut out = Vec::new();
+    write_trace(trace, &mut out).expect("memory takes all");
+    assert!(matches!(Input::read(out.as_slice()), Ok(Input::Trace(again)) if again == *trace));
+}
 
 fn assert_printable(error: &Error) {
     let message = error.to_string();

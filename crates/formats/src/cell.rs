@@ -48,6 +48,20 @@ impl<'a> Cell<'a> {
         if self.text.trim_ascii().is_empty() { Ok(None) } else { self.number().map(Some) }
     }
 
+    /// The address in the cell, decimal or in hex behind `0x`; nothing where the cell is empty.
+    pub(crate) fn optional_address(self) -> Result<Option<u64>, Error> {
+        let text = self.text.trim_ascii();
+        let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
+            return self.optional_number();
+        };
+        // The parser would take a sign.
+        let parsed = if digits.starts_with('+') { "" } else { digits };
+        u64::from_str_radix(parsed, 16).map(Some).map_err(|error| match error.kind() {
+            IntErrorKind::PosOverflow => self.out_of_range::<u64>(),
+            _ => self.error(ErrorKind::NotANumber { column: self.column, value: shorten(text) }),
+        })
+    }
+
     /// The text in the cell, which may not be empty.
     pub(crate) fn required(self) -> Result<&'a str, Error> {
         if self.text.is_empty() {
@@ -90,5 +104,18 @@ mod tests {
             assert!(matches!(read::<u64>(text), Err(ErrorKind::NotANumber { .. })), "{text}");
         }
         assert!(matches!(read::<u64>(" "), Err(ErrorKind::MissingValue { .. })));
+    }
+
+    #[test]
+    fn addresses_are_decimal_or_hex() {
+        let read = |text| Cell { column: "address", text, row: 7 }.optional_address().map_err(|error| error.kind);
+        assert_eq!(read(" ").unwrap(), None);
+        assert_eq!(read(" 4096 ").unwrap(), Some(4096));
+        assert_eq!(read("0x7fAB").unwrap(), Some(0x7fab));
+        assert_eq!(read("0XFFFFFFFFFFFFFFFF").unwrap(), Some(u64::MAX));
+        assert!(matches!(read("0x10000000000000000"), Err(ErrorKind::OutOfRange { .. })));
+        for text in ["0x", "0x+1", "0x-1", "0xg", "ff"] {
+            assert!(matches!(read(text), Err(ErrorKind::NotANumber { .. })), "{text}");
+        }
     }
 }

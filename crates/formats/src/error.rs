@@ -6,6 +6,7 @@ use std::io;
 
 use lowtide_core::{BufferIndex, ProblemError};
 
+use crate::PickleFault;
 use crate::decompress::GzipFault;
 use crate::shorten::shorten_message;
 
@@ -178,6 +179,16 @@ pub enum ErrorKind {
         /// The bytes it gives.
         bytes: u64,
     },
+    /// A row has an id though it is about no block, or an address that is not its block's.
+    #[error("`{event}` has the {column} `{value}`, which is not its own")]
+    UnexpectedValue {
+        /// The kind of row.
+        event: &'static str,
+        /// The column.
+        column: &'static str,
+        /// Its value, shortened.
+        value: String,
+    },
     /// Step numbers do not grow.
     #[error("step {step} does not come after step {last}")]
     StepOutOfOrder {
@@ -266,6 +277,39 @@ pub enum ErrorKind {
     ReservedField {
         /// The name.
         name: String,
+    },
+    /// Something else where a plan is asked for.
+    #[error("this is {what}, not a plan")]
+    NotAPlan {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A page that is no report of Lowtide.
+    #[error("this page is not a report of Lowtide")]
+    NoReport,
+    /// A report that ends before its data does.
+    #[error("the report ends too early")]
+    TruncatedReport,
+    /// A usage file, or one inside a report, is not of the documented form.
+    #[error("this is no usage file that can be read: {0}")]
+    BadUsage(String),
+    /// A pickle uses what a memory snapshot is not made of; nothing of it was carried out.
+    #[error("the pickle uses {opcode} at byte {byte}, which {why}")]
+    RefusedOpcode {
+        /// The opcode's name, with what it names.
+        opcode: String,
+        /// Where it stands.
+        byte: u64,
+        /// Why it is refused.
+        why: &'static str,
+    },
+    /// A pickle is damaged, or no memory snapshot.
+    #[error("{fault}, at byte {byte}")]
+    BadPickle {
+        /// What is wrong.
+        fault: PickleFault,
+        /// Where.
+        byte: u64,
     },
     /// The file was read, but what it asks makes no sense.
     #[error("{}", shorten_message(&.0.to_string()))]

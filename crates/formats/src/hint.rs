@@ -35,9 +35,13 @@ impl ErrorKind {
             | Self::OutOfRange { column: "id", .. }
             | Self::StepZero
             | Self::StepOutOfOrder { .. } => "number the steps from 1 upwards, in the `id` of their rows",
+            Self::NotANumber { column: "address", .. } => "write addresses as whole numbers, or in hex as `0x7f00`",
             Self::NotANumber { .. } => "write a plain whole number, without a unit, point or separator",
             Self::OutOfRange { column: "lower" | "upper" | "end", .. } => {
                 "check the number; a lifetime is given in events, such as the places of operators in their order"
+            }
+            Self::OutOfRange { column: "address", .. } => {
+                "check the number; an address is that of the first byte, decimal or in hex"
             }
             Self::OutOfRange { column: "size" | "offset" | "bytes" | "alignment", .. } => {
                 "check the number; sizes and offsets are bytes"
@@ -46,12 +50,13 @@ impl ErrorKind {
             Self::ZeroAlignment => "use 1 for no alignment, or leave the field empty",
             Self::BadGap { .. } => "write gaps as `lower-upper` or `lower-upper@first:end`, with spaces between them",
             Self::UnknownClass { .. } => "use `persistent` or `transient`, or leave the field empty",
-            Self::UnknownEvent { .. } => "use alloc, free, done, step, record, event, wait or oom",
+            Self::UnknownEvent { .. } => "use alloc, free, done, step, record, event, wait, reserve, release or oom",
             Self::NotAllocated { .. } => "the trace must begin before the first allocation that it mentions",
             Self::FreedTwice { .. } => "remove one of the two rows, or add the `alloc` row between them",
             Self::AllocatedTwice { .. } => "add the missing `free` row, or give the new block another id",
             Self::DoneBeforeFree { .. } => "write the block's `free` row before its `done` row",
             Self::UnexpectedBytes { .. } => "leave the bytes of this row empty",
+            Self::UnexpectedValue { .. } => "leave this column of the row empty",
             Self::BadJson(_) => "compare the file with the documented form",
             Self::WrongKind { .. } => "give a file of the right kind, or set its `kind` field",
             Self::UnknownVersion { .. } => "set `version` to 1, or use a newer program",
@@ -64,6 +69,15 @@ impl ErrorKind {
             Self::PlanTooLarge => "check the offsets; they are bytes from the start of a pool",
             Self::NotExpressible { .. } => "write the problem as JSON",
             Self::ReservedField { .. } => "give the extra field another name",
+            Self::NotAPlan { .. } => "give what `lowtide plan -o` wrote",
+            Self::NoReport => "give a page that `lowtide report -o` wrote, or the file it was made from",
+            Self::TruncatedReport => "copy or make the report again; the end of it is missing",
+            Self::BadUsage(_) => "copy or make the file again; it was damaged, or made by another program",
+            Self::RefusedOpcode { why: "can run code", .. } => {
+                "do not open the file with Python; a memory snapshot holds only data"
+            }
+            Self::RefusedOpcode { .. } => "give a file that `torch.cuda.memory._dump_snapshot` wrote",
+            Self::BadPickle { fault, .. } => fault.hint(),
             Self::BadProblem(error) => problem_hint(error),
         }
     }

@@ -7,7 +7,9 @@ use lowtide_core::{Problem, Trace};
 use crate::header::{Dialect, Header};
 use crate::json::{self, Kind};
 use crate::open::{Opened, open};
-use crate::{Error, Lifetimes, PlanFile, lifetimes, plan_file, problem_json, trace_read};
+use crate::{
+    Error, Lifetimes, PlanFile, Run, Snapshot, html, lifetimes, plan_file, problem_json, snapshot, trace_read,
+};
 
 /// What a file held.
 #[derive(Clone, Debug)]
@@ -17,10 +19,14 @@ pub enum Input {
     Lifetimes(Lifetimes),
     /// Trace CSV.
     Trace(Trace),
+    /// A PyTorch memory snapshot.
+    Snapshot(Snapshot),
     /// Problem JSON.
     Problem(Problem),
     /// Plan JSON.
     Plan(PlanFile),
+    /// The runs that a report shows.
+    Report(Vec<Run>),
 }
 
 impl Input {
@@ -38,6 +44,8 @@ impl Input {
                     Dialect::Trace => trace_read::read(records, &header).map(Self::Trace),
                 }
             }
+            Opened::Pickle(reader) => snapshot::read(reader).map(Self::Snapshot),
+            Opened::Html(start, rest) => html::read(start, rest).map(Self::Report),
             Opened::Json(text) => match json::kind(&text, "`problem` or `plan`")? {
                 Kind::Problem => problem_json::read(&text).map(Self::Problem),
                 Kind::Plan => plan_file::read_json(&text).map(Self::Plan),
@@ -50,8 +58,10 @@ impl Input {
         match self {
             Self::Lifetimes(_) => "lifetimes",
             Self::Trace(_) => "a trace",
+            Self::Snapshot(_) => "a memory snapshot",
             Self::Problem(_) => "a problem",
             Self::Plan(_) => "a plan",
+            Self::Report(_) => "a report",
         }
     }
 }

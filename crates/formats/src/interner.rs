@@ -27,10 +27,24 @@ impl Interner {
             }
             key = key.wrapping_add(1);
         }
-        let index = TextIndex(u32::try_from(self.texts.len()).map_err(|_| TooManyTexts)?);
-        self.texts.push(text.into());
+        let index = self.append(text)?;
         self.places.insert(key, index);
         Ok(index)
+    }
+
+    /// Adds a text that is known to be new and will not be asked for by its contents.
+    pub(crate) fn append(&mut self, text: &str) -> Result<TextIndex, TooManyTexts> {
+        let index = TextIndex(u32::try_from(self.texts.len()).map_err(|_| TooManyTexts)?);
+        self.texts.push(text.into());
+        Ok(index)
+    }
+
+    pub(crate) fn get(&self, index: TextIndex) -> &str {
+        &self.texts[index.0 as usize]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
     }
 
     pub(crate) fn into_texts(self) -> Vec<Box<str>> {

@@ -1,9 +1,10 @@
-//! The first look at an input: decompress it and tell a table from JSON by its first character.
+//! The first look at an input: decompress it and tell a table from JSON, a page or a pickle by its first
+//! character.
 
 use std::io::{Cursor, Read};
 
 use crate::records::Records;
-use crate::{Error, ErrorKind, decompress, limits};
+use crate::{Error, ErrorKind, decompress, limits, snapshot};
 
 /// How far the first character may be from the start: blank lines may precede it.
 const SNIFF_BYTES: u64 = 4096;
@@ -13,6 +14,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) enum Opened<'a> {
     Table(Records<'a>),
     Json(Vec<u8>),
+    Pickle(Box<dyn Read + 'a>),
+    /// A page: its beginning, and what follows.
+    Html(Vec<u8>, Box<dyn Read + 'a>),
 }
 
 pub(crate) fn open<'a>(reader: impl Read + 'a) -> Result<Opened<'a>, Error> {
@@ -22,9 +26,15 @@ pub(crate) fn open<'a>(reader: impl Read + 'a) -> Result<Opened<'a>, Error> {
         let row = start.split(|&byte| byte == b'\n').count() as u64;
         return Err(Error::reading(error, Some(row)));
     }
+    if start.first() == Some(&snapshot::FIRST_BYTE) {
+        return Ok(Opened::Pickle(Box::new(Cursor::new(start).chain(text))));
+    }
     let first = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&start).trim_ascii_start().first().copied();
     if matches!(first, Some(b'{' | b'[')) {
         return read_json(start, text, limits::JSON).map(Opened::Json);
+    }
+    if first == Some(b'<') {
+        return Ok(Opened::Html(start, Box::new(text)));
     }
     Ok(Opened::Table(Records::new(Box::new(Cursor::new(start).chain(text)))))
 }

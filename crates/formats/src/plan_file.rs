@@ -86,6 +86,8 @@ impl PlanFile {
     pub fn read(reader: impl Read) -> Result<Self, Error> {
         match open(reader)? {
             Opened::Table(records) => read_table(records),
+            Opened::Pickle(_) => Err(Error::new(ErrorKind::NotAPlan { what: "a memory snapshot" })),
+            Opened::Html(..) => Err(Error::new(ErrorKind::NotAPlan { what: "a page" })),
             Opened::Json(text) => match json::kind(&text, "`plan`")? {
                 Kind::Plan => read_json(&text),
                 Kind::Problem => {

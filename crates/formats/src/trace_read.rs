@@ -1,7 +1,10 @@
 //! Trace CSV to [`Trace`]: one event per row, checked against those before it, so that a trace that was read
 //! never frees what it does not hold.
 
-use lowtide_core::{Action, Block, BlockIndex, Bytes, Event, ExtraColumn, StepIndex, StreamId, TextIndex, Trace};
+use lowtide_core::{
+    Action, AddressRange, Block, BlockIndex, Bytes, Event, ExtraColumn, RangeIndex, StepIndex, StreamId, TextIndex,
+    Trace,
+};
 
 use crate::cell::Cell;
 use crate::header::Header;
@@ -43,6 +46,7 @@ struct Columns {
     thread: Option<usize>,
     category: Option<usize>,
     site: Option<usize>,
+    address: Option<usize>,
     extra: Vec<usize>,
 }
 
@@ -58,10 +62,11 @@ impl Columns {
             thread: header.find(&["thread"])?,
             category: header.find(&["category"])?,
             site: header.find(&["site"])?,
+            address: header.find(&["address"])?,
             extra: Vec::new(),
         };
-        let Self { event, id, bytes, stream, time_ns, device, thread, category, site, .. } = columns;
-        let known = [Some(event), Some(id), Some(bytes), stream, time_ns, device, thread, category, site];
+        let Self { event, id, bytes, stream, time_ns, device, thread, category, site, address, .. } = columns;
+        let known = [Some(event), Some(id), Some(bytes), stream, time_ns, device, thread, category, site, address];
         columns.extra = (0..header.names().len()).filter(|&place| !known.contains(&Some(place))).collect();
         Ok(columns)
     }
@@ -81,10 +86,12 @@ impl Reader {
         let cell = |column, place: usize| Cell { column, text: fields.get(place), row };
         let optional =
             |column, place: Option<usize>| Cell { column, text: place.map_or("", |place| fields.get(place)), row };
-        let kind = cell("event", self.columns.event);
-        let id = cell("id", self.columns.id);
-        let bytes = cell("bytes", self.columns.bytes);
-        let action = self.action(kind, id, bytes)?;
+        let action = self.action(Subject {
+            kind: cell("event", self.columns.event),
+            id: cell("id", self.columns.id),
+            bytes: cell("bytes", self.columns.bytes),
+            address: optional("address", self.columns.address),
+        })?;
         let event = Event {
             action,
             stream: StreamId(optional("stream", self.columns.stream).optional_number()?.unwrap_or(0)),
@@ -101,52 +108,63 @@ impl Reader {
         Ok(())
     }
 
-    fn action(&mut self, kind: Cell<'_>, id: Cell<'_>, bytes: Cell<'_>) -> Result<Action, Error> {
-        Ok(match kind.text.trim_ascii() {
-            "alloc" => self.alloc(id, bytes)?,
-            "free" => Action::Free { block: self.block("free", id, bytes, Ledger::free)? },
-            "done" => Action::Done { block: self.block("done", id, bytes, Ledger::done)? },
-            "record" => Action::Record { block: self.block("record", id, bytes, Ledger::live)? },
+    fn action(&mut self, subject: Subject<'_>) -> Result<Action, Error> {
+        Ok(match subject.kind.text.trim_ascii() {
+            "alloc" => self.alloc(subject)?,
+            "free" => Action::Free { block: self.block("free", subject, Ledger::free)? },
+            "done" => Action::Done { block: self.block("done", subject, Ledger::done)? },
+            "record" => Action::Record { block: self.block("record", subject, Ledger::live)? },
             "step" => {
-                no_bytes("step", bytes)?;
-                self.step(id)?
+                subject.refuse_memory("step")?;
+                self.step(subject.id)?
             }
             "event" => {
-                no_bytes("event", bytes)?;
-                Action::Signal { mark: self.name(id)? }
+                subject.refuse_memory("event")?;
+                Action::Signal { mark: self.name(subject.id)? }
             }
             "wait" => {
-                no_bytes("wait", bytes)?;
-                Action::Wait { mark: self.name(id)? }
+                subject.refuse_memory("wait")?;
+                Action::Wait { mark: self.name(subject.id)? }
             }
-            "oom" => Action::OutOfMemory { bytes: Bytes::new(bytes.number()?) },
-            other => return Err(kind.error(ErrorKind::UnknownEvent { value: shorten(other) })),
+            "reserve" => Action::Reserve { range: self.range("reserve", subject)? },
+            "release" => Action::Release { range: self.range("release", subject)? },
+            "oom" => {
+                subject.refuse_address("oom", None)?;
+                Action::OutOfMemory { bytes: Bytes::new(subject.bytes.number()?) }
+            }
+            other => return Err(subject.kind.error(ErrorKind::UnknownEvent { value: shorten(other) })),
         })
     }
 
-    fn alloc(&mut self, id: Cell<'_>, bytes: Cell<'_>) -> Result<Action, Error> {
-        let name = self.name(id)?;
-        let bytes = Bytes::new(bytes.number()?);
-        let block = self.ledger.alloc(name).map_err(|misfit| misfit_error("alloc", id, &misfit))?;
-        self.trace.blocks.push(Block { name, bytes, address: None });
+    fn alloc(&mut self, subject: Subject<'_>) -> Result<Action, Error> {
+        let name = self.name(subject.id)?;
+        let AddressRange { address, bytes } = subject.memory()?;
+        let block = self.ledger.alloc(name).map_err(|misfit| misfit_error("alloc", subject.id, &misfit))?;
+        self.trace.blocks.push(Block { name, bytes, address });
         Ok(Action::Alloc { block })
+    }
+
+    fn range(&mut self, event: &'static str, subject: Subject<'_>) -> Result<RangeIndex, Error> {
+        if !subject.id.text.trim_ascii().is_empty() {
+            return Err(unexpected(event, subject.id));
+        }
+        let range = RangeIndex(self.trace.ranges.len() as u32);
+        self.trace.ranges.push(subject.memory()?);
+        Ok(range)
     }
 
     fn block(
         &mut self,
         event: &'static str,
-        id: Cell<'_>,
-        bytes: Cell<'_>,
+        subject: Subject<'_>,
         find: fn(&mut Ledger, TextIndex) -> Result<BlockIndex, Misfit>,
     ) -> Result<BlockIndex, Error> {
-        let name = self.name(id)?;
-        let block = find(&mut self.ledger, name).map_err(|misfit| misfit_error(event, id, &misfit))?;
-        match bytes.optional_number()? {
-            Some(given) if given != 0 && given != self.trace.block(block).bytes.get() => {
-                Err(bytes.error(ErrorKind::UnexpectedBytes { event, bytes: given }))
-            }
-            _ => Ok(block),
-        }
+        let name = self.name(subject.id)?;
+        let index = find(&mut self.ledger, name).map_err(|misfit| misfit_error(event, subject.id, &misfit))?;
+        let block = self.trace.block(index);
+        subject.refuse_address(event, block.address)?;
+        subject.refuse_bytes(event, block.bytes)?;
+        Ok(index)
     }
 
     fn step(&mut self, id: Cell<'_>) -> Result<Action, Error> {
@@ -171,15 +189,60 @@ impl Reader {
     }
 }
 
+/// What a row is about.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    kind: Cell<'a>,
+    id: Cell<'a>,
+    bytes: Cell<'a>,
+    address: Cell<'a>,
+}
+
+impl Subject<'_> {
+    /// The bytes of the row, and where they lie.
+    fn memory(self) -> Result<AddressRange, Error> {
+        let bytes = Bytes::new(self.bytes.number()?);
+        let address = self.address.optional_address()?;
+        match address {
+            Some(first) if first.checked_add(bytes.get()).is_none() => {
+                let (column, value) = (self.address.column, first.to_string());
+                let range = "0 and 2^64 less the bytes";
+                Err(self.address.error(ErrorKind::OutOfRange { column, value, range }))
+            }
+            _ => Ok(AddressRange { address, bytes }),
+        }
+    }
+
+    fn refuse_memory(self, event: &'static str) -> Result<(), Error> {
+        self.refuse_address(event, None)?;
+        self.refuse_bytes(event, Bytes::ZERO)
+    }
+
+    /// Refuses bytes other than `known` or zero.
+    fn refuse_bytes(self, event: &'static str, known: Bytes) -> Result<(), Error> {
+        match self.bytes.optional_number()? {
+            Some(given) if given != 0 && given != known.get() => {
+                Err(self.bytes.error(ErrorKind::UnexpectedBytes { event, bytes: given }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an address other than `known`.
+    fn refuse_address(self, event: &'static str, known: Option<u64>) -> Result<(), Error> {
+        match self.address.optional_address()? {
+            Some(given) if Some(given) != known => Err(unexpected(event, self.address)),
+            _ => Ok(()),
+        }
+    }
+}
+
 fn intern(interner: &mut Interner, cell: Cell<'_>) -> Result<TextIndex, Error> {
     interner.intern(cell.text).map_err(|_| cell.error(ErrorKind::FileTooLong { limit: limits::CSV }))
 }
 
-fn no_bytes(event: &'static str, bytes: Cell<'_>) -> Result<(), Error> {
-    match bytes.optional_number()? {
-        None | Some(0) => Ok(()),
-        Some(given) => Err(bytes.error(ErrorKind::UnexpectedBytes { event, bytes: given })),
-    }
+fn unexpected(event: &'static str, cell: Cell<'_>) -> Error {
+    cell.error(ErrorKind::UnexpectedValue { event, column: cell.column, value: shorten(cell.text) })
 }
 
 fn misfit_error(event: &'static str, cell: Cell<'_>, misfit: &Misfit) -> Error {

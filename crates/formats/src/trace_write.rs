@@ -2,37 +2,56 @@
 
 use std::io::{BufWriter, Write};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use lowtide_core::{Action, Event, StreamId, TextIndex, Trace};
 
 use crate::Error;
 
 /// Writes `trace` as trace CSV; reading it gives the same trace again.
 ///
-/// Optional columns are written where some event has them. The bytes of a block stand in its `alloc` row only.
+/// Optional columns are written where some event has them. The bytes and the address of a block stand in its `alloc`
+/// row only.
 pub fn write_trace(trace: &Trace, out: impl Write) -> Result<(), Error> {
     write(trace, out).map_err(Error::writing)
 }
 
+/// As [`write_trace`], compressed: sites that are long and come again take hardly any room.
+pub fn write_trace_gzip(trace: &Trace, out: impl Write) -> Result<(), Error> {
+    let mut packed = GzEncoder::new(BufWriter::new(out), Compression::default());
+    write(trace, &mut packed).and_then(|()| packed.finish()?.flush()).map_err(Error::writing)
+}
+
 type OptionalColumn = (&'static str, fn(&Trace, &Event) -> Option<String>);
 
-const OPTIONAL: [OptionalColumn; 5] = [
+const OPTIONAL: [OptionalColumn; 6] = [
     ("time_ns", |_, event| event.time_ns.map(|time| time.to_string())),
     ("device", |_, event| event.device.map(|device| device.to_string())),
     ("thread", |_, event| event.thread.map(|thread| thread.to_string())),
     ("category", |trace, event| owned_text(trace, event.category)),
     ("site", |trace, event| owned_text(trace, event.site)),
+    ("address", |trace, event| address(trace, event.action).map(|address| address.to_string())),
 ];
 
 fn owned_text(trace: &Trace, text: Option<TextIndex>) -> Option<String> {
     text.map(|text| trace.text(text).to_owned())
 }
 
+fn address(trace: &Trace, action: Action) -> Option<u64> {
+    match action {
+        Action::Alloc { block } => trace.block(block).address,
+        Action::Reserve { range } | Action::Release { range } => trace.range(range).address,
+        _ => None,
+    }
+}
+
 fn write(trace: &Trace, out: impl Write) -> std::io::Result<()> {
     let filled = |event: &Event| {
-        let Event { time_ns, device, thread, category, site, .. } = event;
-        [time_ns.is_some(), device.is_some(), thread.is_some(), category.is_some(), site.is_some()]
+        let Event { action, time_ns, device, thread, category, site, .. } = event;
+        let has_address = address(trace, *action).is_some();
+        [time_ns.is_some(), device.is_some(), thread.is_some(), category.is_some(), site.is_some(), has_address]
     };
-    let mut is_filled = [false; 5];
+    let mut is_filled = [false; OPTIONAL.len()];
     for event in &trace.events {
         for (so_far, here) in is_filled.iter_mut().zip(filled(event)) {
             *so_far |= here;
@@ -94,6 +113,8 @@ fn stream(event: &Event) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lowtide_core::BlockIndex;
+
     use super::*;
     use crate::Input;
 
@@ -129,6 +150,23 @@ mod tests {
     }
 
     #[test]
+    fn addresses_stand_in_the_rows_that_begin_or_end_memory() {
+        let text = "event,id,bytes,stream,address\n\
+                    reserve,,2097152,0,140183905239040\n\
+                    alloc,a,512,0,140183905239040\n\
+                    reserve,,64,0,\n\
+                    alloc,b,8,0,\n\
+                    free,a,,,\n\
+                    release,,1048576,0,140183906287616\n";
+        let trace = read(text).unwrap();
+        assert_eq!(trace.block(BlockIndex(0)).address, Some(140_183_905_239_040));
+        assert_eq!(trace.ranges.len(), 3);
+        assert_eq!(written(&trace), text);
+        let hex = "event,id,bytes,address\nalloc,a,8,0x10\nfree,a,8,16\n";
+        assert_eq!(written(&read(hex).unwrap()), "event,id,bytes,stream,address\nalloc,a,8,0,16\nfree,a,,,\n");
+    }
+
+    #[test]
     fn columns_may_be_few_and_in_any_order() {
         let trace = read("bytes,Event,id\n8,alloc,x\n8,free,x\n0,step,1\n").unwrap();
         assert_eq!(written(&trace), "event,id,bytes,stream\nalloc,x,8,0\nfree,x,,\nstep,1,,\n");
@@ -147,6 +185,8 @@ mod tests {
             ("alloc,,1,", "`id` has no value"),
             ("alloc,a,-1,", "`bytes` is -1, which is not between 0 and 2^64-1"),
             ("alloc,a,1,x", "`stream` is `x`, which is not a whole number"),
+            ("reserve,a,1,", "`reserve` has the id `a`, which is not its own"),
+            ("release,,,", "`bytes` has no value"),
         ] {
             let error = read(&format!("event,id,bytes,stream\n{rows}\n")).unwrap_err();
             assert_eq!(error.to_string(), message);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use lowtide_core::ProblemError;
-use lowtide_formats::{Error, ErrorKind, Input, PlanFile};
+use lowtide_formats::{Error, ErrorKind, Input, PickleFault as Fault, PlanFile};
 
 /// `name => row, pattern` as a table of functions that tell whether an error is the expected one.
 macro_rules! table {
@@ -79,6 +79,15 @@ fn expectations() -> Vec<Expectation> {
         "step_without_number.csv" => Some(2), Kind::MissingValue { column: "id" },
         "stream_not_a_number.csv" => Some(2), Kind::NotANumber { column: "stream", .. },
         "trace_without_bytes.csv" => Some(1), Kind::MissingColumn { column: "bytes", .. },
+        "address_not_a_number.csv" => Some(3), Kind::NotANumber { column: "address", .. },
+        "overflowing_address.csv" => Some(2), Kind::OutOfRange { column: "address", .. },
+        "negative_address.csv" => Some(2), Kind::OutOfRange { column: "address", .. },
+        "block_beyond_the_last_address.csv" => Some(2), Kind::OutOfRange { column: "address", .. },
+        "range_beyond_the_last_address.csv" => Some(2), Kind::OutOfRange { column: "address", .. },
+        "address_of_a_step.csv" => Some(3), Kind::UnexpectedValue { event: "step", column: "address", .. },
+        "free_at_another_address.csv" => Some(3), Kind::UnexpectedValue { event: "free", column: "address", .. },
+        "reserve_with_an_id.csv" => Some(2), Kind::UnexpectedValue { event: "reserve", column: "id", .. },
+        "release_without_bytes.csv" => Some(3), Kind::MissingValue { column: "bytes" },
 
         // Plans.
         "offset_not_a_number.plan.csv" => Some(3), Kind::NotANumber { column: "offset", .. },
@@ -87,6 +96,88 @@ fn expectations() -> Vec<Expectation> {
         "no_offset_column.plan.csv" => Some(1), Kind::MissingColumn { column: "offset", .. },
         "offset_missing.plan.json" => Some(2), Kind::MissingValue { column: "offset" },
         "problem_as_a_plan.plan.json" => None, Kind::WrongKind { .. },
+
+        // Memory snapshots.
+        "runs_os_system.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "stack_global.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "global_inside_a_snapshot.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "reduce.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "newobj.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "newobj_ex.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "build.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "persid.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "binpersid.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "ext1.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "ext4.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "inst.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "obj.pickle" => None, Kind::RefusedOpcode { why: "can run code", .. },
+        "set.pickle" => None, Kind::RefusedOpcode { why: "no memory snapshot has", .. },
+        "bytes.pickle" => None, Kind::RefusedOpcode { why: "no memory snapshot has", .. },
+        "out_of_band_buffer.pickle" => None, Kind::RefusedOpcode { why: "no memory snapshot has", .. },
+        "text_of_protocol_0.pickle" => None, Kind::RefusedOpcode { why: "no memory snapshot has", .. },
+        "pop.pickle" => None, Kind::RefusedOpcode { why: "no memory snapshot has", .. },
+        "no_opcode.pickle" => None, Kind::RefusedOpcode { why: "is no opcode", .. },
+        "protocol_9.pickle" => None, Kind::BadPickle { fault: Fault::Protocol { version: 9 }, .. },
+        "protocol_only.pickle" => None, Kind::BadPickle { fault: Fault::Truncated, .. },
+        "truncated.pickle" => None, Kind::BadPickle { fault: Fault::Truncated, .. },
+        "trailing.pickle" => None, Kind::BadPickle { fault: Fault::Trailing, .. },
+        "two_pickles.pickle" => None, Kind::BadPickle { fault: Fault::Trailing, .. },
+        "setitems_without_a_mark.pickle" => None, Kind::BadPickle { fault: Fault::NoMark { opcode: "SETITEMS" }, .. },
+        "appends_without_a_mark.pickle" => None, Kind::BadPickle { fault: Fault::NoMark { opcode: "APPENDS" }, .. },
+        "tuple_without_a_mark.pickle" => None, Kind::BadPickle { fault: Fault::NoMark { opcode: "TUPLE" }, .. },
+        "setitems_without_a_dict.pickle" => None, Kind::BadPickle { fault: Fault::Underflow { opcode: "SETITEMS" }, .. },
+        "append_below_a_mark.pickle" => None, Kind::BadPickle { fault: Fault::Underflow { opcode: "APPEND" }, .. },
+        "memoize_nothing.pickle" => None, Kind::BadPickle { fault: Fault::Underflow { opcode: "MEMOIZE" }, .. },
+        "stop_without_a_value.pickle" => None, Kind::BadPickle { fault: Fault::Underflow { opcode: "STOP" }, .. },
+        "key_without_a_value.pickle" => None, Kind::BadPickle { fault: Fault::OddItems, .. },
+        "append_to_a_dict.pickle" => None, Kind::BadPickle { fault: Fault::NotAContainer { opcode: "APPENDS", found: "a dict" }, .. },
+        "set_items_of_a_list.pickle" => None, Kind::BadPickle { fault: Fault::NotAContainer { opcode: "SETITEMS", found: "a list" }, .. },
+        "unknown_memo.pickle" => None, Kind::BadPickle { fault: Fault::UnknownMemo { index: 5 }, .. },
+        "huge_memo_get.pickle" => None, Kind::BadPickle { fault: Fault::UnknownMemo { index: u32::MAX }, .. },
+        "huge_memo_put.pickle" => None, Kind::BadPickle { fault: Fault::MemoOutOfOrder { expected: 0, .. }, .. },
+        "memo_put_twice.pickle" => None, Kind::BadPickle { fault: Fault::MemoOutOfOrder { index: 0, expected: 1 }, .. },
+        "self_containing_list.pickle" => None, Kind::BadPickle { fault: Fault::Recursive, .. },
+        "self_containing_dict.pickle" => None, Kind::BadPickle { fault: Fault::Recursive, .. },
+        "circle_of_list_and_dict.pickle" => None, Kind::BadPickle { fault: Fault::Recursive, .. },
+        "deep_marks.pickle" => None, Kind::BadPickle { fault: Fault::TooMany { what: "containers in each other", .. }, .. },
+        "deep_lists.pickle" => None, Kind::BadPickle { fault: Fault::TooMany { what: "containers in each other", .. }, .. },
+        "billion_laughs.pickle" => None, Kind::BadPickle { fault: Fault::NotASnapshot { .. }, .. },
+        "huge_long4.pickle" => None, Kind::BadPickle { fault: Fault::NumberTooLong { .. }, .. },
+        "negative_long4.pickle" => None, Kind::BadPickle { fault: Fault::NumberTooLong { length: -1, .. }, .. },
+        "huge_text.pickle" => None, Kind::BadPickle { fault: Fault::TextTooLong { .. }, .. },
+        "four_gigabytes_of_text.pickle" => None, Kind::BadPickle { fault: Fault::TextTooLong { .. }, .. },
+        "text_that_ends_early.pickle" => None, Kind::BadPickle { fault: Fault::Truncated, .. },
+        "not_utf8.pickle" => None, Kind::BadPickle { fault: Fault::NotUtf8, .. },
+        "list_of_segments.pickle" => None, Kind::BadPickle { fault: Fault::NotASnapshot { found: "a list" }, .. },
+        "dict_without_segments.pickle" => None, Kind::BadPickle { fault: Fault::NotASnapshot { found: "a dict" }, .. },
+        "none.pickle" => None, Kind::BadPickle { fault: Fault::NotASnapshot { found: "None" }, .. },
+        "segments_are_numbers.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "segments", .. }, .. },
+        "segments_are_a_dict.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "segments", .. }, .. },
+        "traces_without_devices.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "device_traces", .. }, .. },
+        "traces_are_text.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "device_traces", found: "text", .. }, .. },
+        "mixed_events.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "device_traces", .. }, .. },
+        "annotations_are_none.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "external_annotations", .. }, .. },
+        "negative_size.pickle" => None, Kind::BadPickle { fault: Fault::OutOfRange { key: "size", value: -1, .. }, .. },
+        "negative_time.pickle" => None, Kind::BadPickle { fault: Fault::OutOfRange { key: "time_us", .. }, .. },
+        "size_is_text.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "size", found: "text", .. }, .. },
+        "size_is_a_fraction.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "size", found: "a fraction", .. }, .. },
+        "action_is_a_number.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "action", .. }, .. },
+        "address_beyond_63_bits.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "addr", .. }, .. },
+        "event_without_address.pickle" => None, Kind::BadPickle { fault: Fault::MissingKey { key: "addr", .. }, .. },
+        "event_without_size.pickle" => None, Kind::BadPickle { fault: Fault::MissingKey { key: "size", .. }, .. },
+        "frames_are_text.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "frames", .. }, .. },
+        "frame_without_name.pickle" => None, Kind::BadPickle { fault: Fault::MissingKey { record: "a frame", key: "name" }, .. },
+        "line_is_text.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "line", .. }, .. },
+        "segment_without_size.pickle" => None, Kind::BadPickle { fault: Fault::MissingKey { record: "a segment", key: "total_size" }, .. },
+        "device_out_of_range.pickle" => None, Kind::BadPickle { fault: Fault::OutOfRange { key: "device", .. }, .. },
+        "pool_is_text.pickle" => None, Kind::BadPickle { fault: Fault::WrongType { key: "segment_pool_id", .. }, .. },
+        "block_without_size.pickle" => None, Kind::BadPickle { fault: Fault::MissingKey { record: "a block", key: "size" }, .. },
+        "event_used_twice.pickle" => None, Kind::BadPickle { fault: Fault::UsedTwice, .. },
+        "trace_used_twice.pickle" => None, Kind::BadPickle { fault: Fault::UsedTwice, .. },
+        "blocks_in_two_segments.pickle" => None, Kind::BadPickle { fault: Fault::UsedTwice, .. },
+        "times_too_far_apart.pickle" => None, Kind::OutOfRange { column: "time_us", .. },
+        "snapshot_filled_twice.pickle" => None, Kind::BadPickle { fault: Fault::Recursive, .. },
+        "cut.pickle.gz" => None, Kind::TruncatedGzip,
 
         // Problem JSON.
         "wrong_kind.json" => None, Kind::WrongKind { .. },
@@ -178,4 +269,20 @@ fn hints_speak_of_what_the_column_holds() {
         assert!(error.hint().contains(hint), "{name}: {}", error.hint());
     }
     assert_eq!(refusal("step_zero.csv").expect("it is refused").to_string(), "there is no step 0; steps count from 1");
+}
+
+#[test]
+fn a_refused_pickle_says_what_would_have_run_and_where() {
+    for (name, message) in [
+        ("runs_os_system.pickle", "the pickle uses GLOBAL `os.system` at byte 2, which can run code"),
+        ("stack_global.pickle", "the pickle uses STACK_GLOBAL `builtins.eval` at byte 18, which can run code"),
+        ("global_inside_a_snapshot.pickle", "the pickle uses GLOBAL `os.system` at byte 456, which can run code"),
+        ("inst.pickle", "the pickle uses INST `os.system` at byte 3, which can run code"),
+        ("reduce.pickle", "the pickle uses REDUCE at byte 6, which can run code"),
+        ("set.pickle", "the pickle uses EMPTY_SET at byte 2, which no memory snapshot has"),
+        ("no_opcode.pickle", "the pickle uses the byte 0xff at byte 2, which is no opcode"),
+        ("truncated.pickle", "the pickle ends too early, at byte 616"),
+    ] {
+        assert_eq!(refusal(name).expect("it is refused").to_string(), message);
+    }
 }

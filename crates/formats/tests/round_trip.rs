@@ -100,14 +100,15 @@ fn plan_for(problem: &Problem, offsets: &[u64]) -> Plan {
 }
 
 fn trace_text() -> impl Strategy<Value = String> {
-    let row = (0..9_u8, 0..4_usize, 0..1_000_u64, option::of(0..3_u64), option::of(0..99_u64), text(), text());
+    let place = option::of(0..=u64::MAX - 1_000);
+    let row = (0..11_u8, 0..4_usize, 0..1_000_u64, option::of(0..3_u64), option::of(0..99_u64), text(), text(), place);
     vec(row, 0..40).prop_map(|rows| {
         let mut table = csv::Writer::from_writer(Vec::new());
-        let mut write = |row: [&str; 8]| table.write_record(row).expect("written to memory");
-        write(["site", "event", "id", "bytes", "stream", "time_ns", "Note", "category"]);
+        let mut write = |row: [&str; 9]| table.write_record(row).expect("written to memory");
+        write(["site", "event", "id", "bytes", "Address", "stream", "time_ns", "Note", "category"]);
         let names = ["a", "b,\"1\"", "c\nd", "é"];
         let (mut live, mut owed, mut step) = ([false; 4], [0; 4], 0);
-        for (kind, name, bytes, stream, time, site, note) in rows {
+        for (kind, name, bytes, stream, time, site, note, place) in rows {
             let given = bytes.to_string();
             let (kind, id, bytes) = match kind {
                 0..3 if !live[name] => {
@@ -129,12 +130,18 @@ fn trace_text() -> impl Strategy<Value = String> {
                     ("step", step.to_string(), "")
                 }
                 8 => ("oom", String::new(), &*given),
+                9 => ("reserve", String::new(), &*given),
+                10 => ("release", String::new(), &*given),
                 _ if bytes % 2 == 0 => ("event", note.clone(), ""),
                 _ => ("wait", note.clone(), ""),
             };
             let [stream, time] = [stream, time].map(|number| number.map_or_else(String::new, |n| n.to_string()));
+            let has_place = ["alloc", "reserve", "release"].contains(&kind);
+            let place = place.filter(|_| has_place).map_or_else(String::new, |place| {
+                if place % 2 == 0 { format!("{place:#x}") } else { place.to_string() }
+            });
             let category = if note.len() > 4 { "activation" } else { "" };
-            write([&site, kind, &id, bytes, &stream, &time, &note, category]);
+            write([&site, kind, &id, bytes, &place, &stream, &time, &note, category]);
         }
         String::from_utf8(table.into_inner().expect("written to memory")).expect("texts are UTF-8")
     })

@@ -28,7 +28,9 @@ pub fn unshared(problem: &Problem) -> Plan {
     for set in &problem.aliases {
         let largest = set.iter().map(|&member| problem.buffer(member).size).max().unwrap_or_default();
         let Some(first) = set.iter().map(|member| member.get()).min() else { continue };
-        set.iter().for_each(|member| first_of_set[member.get()] = Some(first));
+        for member in set {
+            first_of_set[member.get()] = Some(first);
+        }
         size[first] = largest;
     }
     let mut heights = vec![Bytes::ZERO; problem.pools.len()];
@@ -227,7 +229,9 @@ mod tests {
 
     fn spans(ranges: &[Range<u64>]) -> Spans {
         let mut spans = Spans::default();
-        ranges.iter().for_each(|range| spans.add(range.clone()));
+        for range in ranges {
+            spans.add(range.clone());
+        }
         spans
     }
 

@@ -1,0 +1,78 @@
+//! Reports read back: a report is an HTML page that carries the usage it shows, one element for each run.
+
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::{Error, ErrorKind, Run, limits, usage};
+
+/// What stands around each usage in a report: base64 of a usage file lies between them.
+pub const USAGE_ELEMENT: [&str; 2] = ["<script type=\"application/x-lowtide-usage\">", "</script>"];
+
+/// The runs in the report that begins with `start` and goes on in `rest`.
+pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
+    let mut page = start;
+    rest.take(limits::REPORT + 1).read_to_end(&mut page).map_err(|error| Error::reading(error, None))?;
+    if page.len() as u64 > limits::REPORT {
+        return Err(Error::new(ErrorKind::FileTooLong { limit: limits::REPORT }));
+    }
+    let page = std::str::from_utf8(&page).map_err(|_| Error::new(ErrorKind::NotUtf8))?;
+    // A run may be missing without a trace where the end is.
+    if !page.trim_ascii_end().ends_with("</html>") {
+        return Err(Error::new(ErrorKind::TruncatedReport));
+    }
+    let [open, close] = USAGE_ELEMENT;
+    let elements = page.split(open).skip(1).map(|behind| behind.split_once(close));
+    let runs: Vec<Run> = elements
+        .map(|element| {
+            let (text, _) = element.ok_or_else(|| Error::new(ErrorKind::TruncatedReport))?;
+            let packed = STANDARD.decode(text.trim_ascii());
+            let packed = packed.map_err(|error| Error::new(ErrorKind::BadUsage(error.to_string())))?;
+            usage::read(&*packed)
+        })
+        .collect::<Result<_, _>>()?;
+    if runs.is_empty() { Err(Error::new(ErrorKind::NoReport)) } else { Ok(runs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_core::{Buffer, Bytes, Lifetime, Problem, Usage};
+
+    use super::*;
+    use crate::{Input, write_usage};
+
+    fn page(runs: &[Run]) -> String {
+        let elements = runs.iter().map(|run| {
+            let mut packed = Vec::new();
+            write_usage(&run.name, &run.usage, &mut packed).unwrap();
+            format!("{}{}{}", USAGE_ELEMENT[0], STANDARD.encode(packed), USAGE_ELEMENT[1])
+        });
+        format!("<!doctype html>\n<html>{}<script>let x;</script></html>\n", elements.collect::<String>())
+    }
+
+    fn run(name: &str) -> Run {
+        let buffer = Buffer::new(name, Lifetime { lower: 0, upper: 3 }, Bytes::new(7));
+        Run { name: name.to_owned(), usage: Usage::of(Problem::new(vec![buffer])) }
+    }
+
+    #[test]
+    fn a_report_gives_back_its_runs() {
+        let runs = vec![run("before"), run("after")];
+        match Input::read(page(&runs).as_bytes()).unwrap() {
+            Input::Report(read) => assert_eq!(read, runs),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn other_pages_and_cut_ones_are_told_apart() {
+        let error = |text: &str| Input::read(text.as_bytes()).unwrap_err().kind;
+        assert!(matches!(error("<!doctype html><html><p>hello</html>"), ErrorKind::NoReport));
+        let whole = page(&[run("a")]);
+        for end in 1..whole.len() - "</html>\n".len() {
+            let kind = error(&whole[..end]);
+            assert!(!matches!(kind, ErrorKind::NoReport), "cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Stacks as texts, and what can be told from them: which part of a training step asked for the memory. The latter is
+//! an inference from the names of functions and files, nothing that PyTorch records.
+
+use super::contents::{Contents, FrameRecord};
+use super::words::Word;
+
+/// The longest text of a column; with all columns at their longest, a row still fits a line.
+pub(super) const TEXT_BYTES: usize = 128 << 10;
+
+/// What a frame tells; a stack tells what any of its frames does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Traits(u8);
+
+impl Traits {
+    /// Part of the recorder or of the allocator.
+    const RECORDER: Self = Self(1);
+    const OPTIMIZER: Self = Self(2);
+    const BACKWARD: Self = Self(4);
+    const PARAMETER: Self = Self(8);
+    const FORWARD: Self = Self(16);
+
+    /// Those that hold.
+    fn of(traits: &[(Self, bool)]) -> Self {
+        Self(traits.iter().fold(0, |all, &(one, holds)| if holds { all | one.0 } else { all }))
+    }
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// What memory is for that a stack with these traits asks for; parameters are made only before the first step.
+    pub(super) fn category(self, before_steps: bool) -> Option<&'static str> {
+        if self.has(Self::OPTIMIZER) {
+            Some("optimizer")
+        } else if self.has(Self::BACKWARD) {
+            Some("backward")
+        } else if self.has(Self::PARAMETER) && before_steps {
+            Some("parameter")
+        } else if self.has(Self::FORWARD) {
+            Some("forward")
+        } else {
+            None
+        }
+    }
+}
+
+/// A stack for people.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Site {
+    /// The frames, the innermost first.
+    pub(super) text: String,
+    /// Whether the text was cut because of its length.
+    pub(super) is_cut: bool,
+}
+
+/// What the texts of frames tell, each looked at once.
+pub(super) struct Sites {
+    /// By the places of texts.
+    hints: Vec<Option<Hints>>,
+    /// By the places of stacks.
+    stacks: Vec<Option<Traits>>,
+}
+
+impl Sites {
+    pub(super) fn new(contents: &Contents) -> Self {
+        Self { hints: vec![None; contents.texts.len()], stacks: vec![None; contents.stacks.len()] }
+    }
+
+    /// What a stack tells.
+    pub(super) fn traits(&mut self, contents: &Contents, stack: u32) -> Traits {
+        if let Some(known) = self.stacks[stack as usize] {
+            return known;
+        }
+        let frames = contents.stacks.get(stack).iter().map(|&frame| contents.frames.get(frame));
+        let traits = Traits(frames.fold(0, |all, frame| all | self.frame(contents, frame).0));
+        self.stacks[stack as usize] = Some(traits);
+        traits
+    }
+
+    /// A stack as a text, without the recorder's own frames.
+    pub(super) fn site(&mut self, contents: &Contents, stack: u32) -> Site {
+        let mut site = Site::default();
+        let frames = contents.stacks.get(stack).iter().map(|&frame| contents.frames.get(frame));
+        for frame in frames.skip_while(|&frame| self.frame(contents, frame).has(Traits::RECORDER)) {
+            push_frame(&mut site.text, contents, frame);
+            site.is_cut = clip(&mut site.text);
+            if site.is_cut {
+                break;
+            }
+        }
+        site
+    }
+
+    fn frame(&mut self, contents: &Contents, frame: FrameRecord) -> Traits {
+        let [name, file] = [frame.name, frame.file]
+            .map(|text| *self.hints[text as usize].get_or_insert_with(|| Hints::of(contents.text_at(text))));
+        name.with_file(file)
+    }
+}
+
+/// Adds a frame to the text of a stack.
+fn push_frame(text: &mut String, contents: &Contents, frame: FrameRecord) {
+    let (name, file) = (contents.text_at(frame.name), contents.text_at(frame.file));
+    let has_file = ![Word::Unknown, Word::Nothing].map(Word::place).contains(&frame.file) && frame.line > 0;
+    if !has_file && name.is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push_str("; ");
+    }
+    if has_file {
+        push_name(text, file);
+        text.push(':');
+        text.push_str(&frame.line.to_string());
+        text.push(' ');
+    }
+    push_name(text, name);
+}
+
+/// Adds a name, as far as it can be of use, without the character that separates frames.
+fn push_name(text: &mut String, name: &str) {
+    let mut parts = name[..name.floor_char_boundary(TEXT_BYTES + 1)].split(';');
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        text.push(',');
+        text.push_str(part);
+    }
+}
+
+/// Cuts a text at what a column may hold; whether that was needed.
+pub(super) fn clip(text: &mut String) -> bool {
+    if text.len() <= TEXT_BYTES {
+        return false;
+    }
+    text.truncate(text.floor_char_boundary(TEXT_BYTES - '…'.len_utf8()));
+    text.push('…');
+    true
+}
+
+/// What a text tells as the name of a function, and what as a file.
+#[derive(Clone, Copy, Debug)]
+struct Hints {
+    /// What the function tells wherever it is.
+    name: Traits,
+    /// What the function tells in a file of PyTorch's modules.
+    name_in_modules: Traits,
+    /// What the function tells in a file of an optimizer.
+    name_in_optimizer: Traits,
+    file: Traits,
+    is_modules: bool,
+    is_optimizer: bool,
+}
+
+impl Hints {
+    fn of(text: &str) -> Self {
+        let path = text.replace('\\', "/");
+        Self {
+            name: Traits::of(&[
+                (Traits::RECORDER, RECORDER.iter().any(|part| text.contains(part))),
+                (Traits::BACKWARD, text == "backward" || BACKWARD.iter().any(|part| text.contains(part))),
+                (Traits::PARAMETER, MAKERS.contains(&text)),
+                (Traits::FORWARD, text == "forward"),
+            ]),
+            name_in_modules: Traits::of(&[
+                (Traits::PARAMETER, MODULE_MAKERS.contains(&text)),
+                (Traits::FORWARD, text.ends_with("_call_impl")),
+            ]),
+            name_in_optimizer: Traits::of(&[(Traits::OPTIMIZER, text == "step")]),
+            file: Traits::of(&[(Traits::OPTIMIZER, path.contains("torch/optim/"))]),
+            is_modules: path.contains("torch/nn/"),
+            is_optimizer: path.contains("optim"),
+        }
+    }
+
+    /// What a function of this name tells in `file`.
+    fn with_file(self, file: Self) -> Traits {
+        let mut traits = self.name.0 | file.file.0;
+        traits |= if file.is_modules { self.name_in_modules.0 } else { 0 };
+        traits |= if file.is_optimizer { self.name_in_optimizer.0 } else { 0 };
+        Traits(traits)
+    }
+}
+
+const RECORDER: [&str; 4] = ["torch::unwind::", "CapturedTraceback::", "::gather_with_cpp(", "CachingAllocator::"];
+const BACKWARD: [&str; 2] = ["_run_backward", "torch::autograd::Engine::"];
+const MAKERS: [&str; 4] = ["reset_parameters", "_init_weights", "from_pretrained", "load_state_dict"];
+const MODULE_MAKERS: [&str; 9] =
+    ["__init__", "_apply", "to", "to_empty", "cuda", "half", "float", "double", "bfloat16"];

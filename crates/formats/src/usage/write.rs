@@ -1,0 +1,151 @@
+//! [`Usage`] to a usage file, leaving out the columns that would say nothing.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lowtide_core::{Align, BufferIndex, Bytes, Class, Layout, PoolIndex, StreamId, Usage};
+
+use super::MAGIC;
+use super::columns::{Writer, fold};
+use super::header::{Header, LayoutHeader, PoolHeader};
+use crate::Error;
+
+/// Writes `usage` of the run called `name`, compressed; reading it gives the same again.
+pub fn write_usage(name: &str, usage: &Usage, out: impl Write) -> Result<(), Error> {
+    let mut header = header(name, usage);
+    let columns = columns(usage, &mut header);
+    header.columns = columns.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
+    let header = serde_json::to_vec(&header).map_err(Error::writing)?;
+    let length = u32::try_from(header.len()).map_err(|_| Error::writing(std::io::ErrorKind::FileTooLarge))?;
+    let mut out = GzEncoder::new(out, Compression::new(7));
+    let length = length.to_le_bytes();
+    let parts = [MAGIC, &length, &header].into_iter().chain(columns.iter().map(|(_, bytes)| &**bytes));
+    for part in parts {
+        out.write_all(part).map_err(Error::writing)?;
+    }
+    out.finish().map(drop).map_err(Error::writing)
+}
+
+fn header(name: &str, usage: &Usage) -> Header {
+    let problem = &usage.problem;
+    let number = |index: &BufferIndex| index.get() as u64;
+    let sets = |sets: &[Vec<BufferIndex>]| sets.iter().map(|set| set.iter().map(number).collect()).collect();
+    let mut header = Header::new(name, problem.buffers.len());
+    header.pools = problem
+        .pools
+        .iter()
+        .map(|pool| PoolHeader {
+            name: pool.name.clone(),
+            capacity: pool.capacity.map(Bytes::get),
+            spill: pool.spill.map(|pool| pool.get() as u64),
+        })
+        .collect();
+    header.aliases = sets(&problem.aliases);
+    header.contiguous = sets(&problem.contiguous);
+    header.may_share = problem.may_share.iter().map(|(a, b)| [number(a), number(b)]).collect();
+    for (place, buffer) in (0..).zip(&problem.buffers) {
+        header.pins.extend(buffer.pin.map(|pin| [place, pin.get()]));
+        header.gaps.extend(buffer.gaps.iter().map(|gap| {
+            let stays = gap.window.map(|window| [window.lower.get(), window.upper.get()]);
+            (place, gap.lifetime.lower, gap.lifetime.upper, stays)
+        }));
+    }
+    header.texts = usage.texts.iter().map(ToString::to_string).collect();
+    header.steps = usage.steps.iter().map(|end| (end.step.0, end.at)).collect();
+    header.reserved = usage.reserved.iter().map(|&(time, bytes)| (time, bytes.get())).collect();
+    header.clock = usage.clock.as_ref().map(|clock| (clock.first, clock.readings.len() as u64));
+    header.layouts = usage.layouts.iter().map(layout_header).collect();
+    header
+}
+
+fn layout_header(Layout { origin, plan }: &Layout) -> LayoutHeader {
+    LayoutHeader {
+        origin: origin.name().to_owned(),
+        heights: plan.heights.iter().map(|height| height.get()).collect(),
+        lower_bound: plan.lower_bound.get(),
+        proved: plan.proved,
+    }
+}
+
+/// The columns that say something, with their names; fills in the streams of `header`.
+fn columns(usage: &Usage, header: &mut Header) -> Vec<(String, Vec<u8>)> {
+    let buffers = &usage.problem.buffers;
+    let labels = &usage.labels;
+    let mut columns: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut add = |name: &str, column: Option<Writer>| {
+        columns.extend(column.map(|column| (name.to_owned(), column.0)));
+    };
+    add("id", ids(usage));
+    let begins = buffers.iter().map(|buffer| buffer.lifetime.lower);
+    add("lower", Some(differences(begins)));
+    add("length", Some(numbers(buffers.iter().map(|buffer| buffer.lifetime.length()))));
+    add("size", Some(numbers(buffers.iter().map(|buffer| buffer.size.get()))));
+    add("align", unless_all(buffers.iter().map(|buffer| buffer.align.get()), Align::ONE.get()));
+    add("persistent", unless_all(buffers.iter().map(|buffer| u64::from(buffer.class == Class::Persistent)), 0));
+    add("pool", unless_all(buffers.iter().map(|buffer| buffer.pool.get() as u64), 0));
+    let one_up = |text: Option<lowtide_core::TextIndex>| text.map_or(0, |text| u64::from(text.0) + 1);
+    add("category", unless_all(labels.iter().map(|label| one_up(label.category)), 0));
+    add("site", unless_all(labels.iter().map(|label| one_up(label.site)), 0));
+    let mut streams = vec![StreamId::default()];
+    streams.extend(labels.iter().map(|label| label.stream).filter(|&stream| stream != StreamId::default()));
+    streams[1..].sort_unstable();
+    streams.dedup();
+    let place = |stream: StreamId| match streams[1..].binary_search(&stream) {
+        Ok(place) => place as u64 + 1,
+        Err(_) => 0,
+    };
+    add("stream", unless_all(labels.iter().map(|label| place(label.stream)), 0));
+    let freed = labels.iter().zip(buffers).map(|(label, buffer)| {
+        label.freed.map_or(0, |freed| fold(freed.saturating_sub(buffer.lifetime.lower)).saturating_add(1))
+    });
+    add("freed", unless_all(freed, 0));
+    add("clock", usage.clock.as_ref().map(|clock| differences(clock.readings.iter().map(|&time| time as i64))));
+    for (place, layout) in usage.layouts.iter().enumerate() {
+        let placements = &layout.plan.placements;
+        let offsets = placements.iter().map(|placement| placement.offset.get() as i64);
+        add(&format!("offset {place}"), Some(differences(offsets)));
+        let moved = placements.iter().zip(buffers).any(|(placement, buffer)| placement.pool != buffer.pool);
+        let pools = numbers(placements.iter().map(|placement| PoolIndex::get(placement.pool) as u64));
+        add(&format!("pool {place}"), moved.then_some(pools));
+    }
+    header.streams = streams[1..].iter().map(|stream| stream.0.to_string()).collect();
+    columns
+}
+
+/// Each id as how much it has in common with the one before, and the rest; nothing where they count up from zero.
+fn ids(usage: &Usage) -> Option<Writer> {
+    let ids = || usage.problem.buffers.iter().map(|buffer| &*buffer.id);
+    if ids().enumerate().all(|(place, id)| id == place.to_string()) {
+        return None;
+    }
+    let mut column = Writer::default();
+    let mut before: &[u8] = b"";
+    for id in ids().map(str::as_bytes) {
+        let common = id.iter().zip(before).take_while(|(a, b)| a == b).count();
+        column.number(common as u64);
+        column.text(&id[common..]);
+        before = id;
+    }
+    Some(column)
+}
+
+fn numbers(values: impl Iterator<Item = u64>) -> Writer {
+    let mut column = Writer::default();
+    values.for_each(|value| column.number(value));
+    column
+}
+
+fn differences(values: impl Iterator<Item = i64>) -> Writer {
+    let mut column = Writer::default();
+    let mut before = 0_i64;
+    for value in values {
+        column.signed(value.wrapping_sub(before));
+        before = value;
+    }
+    column
+}
+
+fn unless_all(values: impl Iterator<Item = u64> + Clone, usual: u64) -> Option<Writer> {
+    if values.clone().all(|value| value == usual) { None } else { Some(numbers(values)) }
+}
