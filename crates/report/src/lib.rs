@@ -1,0 +1,34 @@
+//! What Lowtide found, for people: the nouns in, text for a terminal, JSON for a script, or one HTML page out.
+//!
+//! Nothing here measures, plans or reads anything. A [`Usage`](lowtide_core::Usage) is what is shown; an
+//! [`Explanation`](lowtide_core::Explanation) is put into words. [`page`] makes the page: the level of detail of its
+//! memory map is decided here ([`Detail`]), and the browser only follows it.
+
+mod alive;
+mod curve;
+mod detail;
+mod explained;
+mod explained_json;
+mod groups;
+mod hilbert;
+mod ink;
+mod numbers;
+mod page;
+mod scene;
+mod site;
+mod terminal;
+mod words;
+
+pub use alive::{Holding, alive_at, peak};
+pub use curve::Curve;
+pub use detail::{Detail, Merged};
+pub use explained::{explained, moment_parts};
+pub use explained_json::ExplanationNumbers;
+pub use groups::{Group, Grouping, group};
+pub use ink::Ink;
+pub use numbers::{counted, thousands};
+pub use page::{Finding, Page, page};
+pub use scene::{Shown, carried};
+pub use site::{line, module};
+pub use terminal::terminal;
+pub use words::{late as late_sentence, remedy as remedy_sentence};

@@ -1,0 +1,208 @@
+//! The report as one HTML page: style, scripts and data inside, nothing loaded from anywhere.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lowtide_core::{Bytes, Moment};
+
+use crate::scene::{self, Shown};
+use crate::{Curve, Group, Grouping, alive_at, counted, group, peak};
+
+/// What goes into a page.
+#[derive(Clone, Debug)]
+pub struct Page<'a> {
+    /// What the page is about.
+    pub title: &'a str,
+    /// The numbers that matter, on one line.
+    pub headline: &'a str,
+    /// The runs: one, or two to compare.
+    pub runs: &'a [Shown<'a>],
+    /// For each run the element that lets it be read back, such as `lowtide_formats` writes it.
+    pub data: &'a [String],
+    /// What was found out, in sentences, with what each is worth.
+    pub findings: &'a [Finding],
+    /// The name and version of the program that makes the page.
+    pub generator: &'a str,
+}
+
+/// A sentence for people, and the bytes it is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What is saved, where the sentence is a remedy.
+    pub saves: Option<Bytes>,
+    /// The sentence.
+    pub text: String,
+}
+
+const TEMPLATE: &str = include_str!("../assets/page.html");
+const STYLE: &str = include_str!("../assets/page.css");
+const SCRIPTS: [&str; 9] = [
+    include_str!("../assets/numbers.js"),
+    include_str!("../assets/columns.js"),
+    include_str!("../assets/palette.js"),
+    include_str!("../assets/main.js"),
+    include_str!("../assets/state.js"),
+    include_str!("../assets/map.js"),
+    include_str!("../assets/curves.js"),
+    include_str!("../assets/table.js"),
+    include_str!("../assets/controls.js"),
+];
+
+/// The page. Takes time and memory in proportion to the runs.
+pub fn page(page: &Page<'_>) -> String {
+    let (scene, views) = scene::scene(page.runs);
+    let scene = serde_json::to_string(&scene).expect("a scene is made of texts and numbers");
+    let mut data = String::new();
+    for (usage, view) in page.data.iter().zip(&views) {
+        let view = STANDARD.encode(view);
+        let _ = writeln!(data, "{usage}\n<script type=\"application/x-lowtide-view\">{view}</script>");
+    }
+    let (moment, table) = table(page.runs);
+    filled(&[
+        ("generator", &escaped(page.generator)),
+        ("title", &escaped(page.title)),
+        ("headline", &escaped(page.headline)),
+        ("style", STYLE),
+        ("moment", &moment),
+        ("table", &table),
+        ("findings", &findings(page.findings)),
+        // Inside a script only `<` can end it.
+        ("scene", &scene.replace('<', "\\u003c")),
+        ("script", &format!("(() => {{\n\"use strict\";\n{}}})();", SCRIPTS.concat())),
+        ("data", &data),
+    ])
+}
+
+/// The template with its places filled, in one pass: what is filled in is not looked into again.
+fn filled(places: &[(&str, &str)]) -> String {
+    let length = TEMPLATE.len() + places.iter().map(|(_, text)| text.len()).sum::<usize>();
+    let mut page = String::with_capacity(length);
+    let mut rest = TEMPLATE;
+    while let Some((before, behind)) = rest.split_once("{{") {
+        let (name, after) = behind.split_once("}}").expect("the template closes its places");
+        let text = places.iter().find(|(place, _)| *place == name).map(|(_, text)| *text);
+        page.push_str(before);
+        page.push_str(text.expect("every place of the template is filled"));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// Who is alive at the peak of the last run, as a table that needs no script.
+fn table(runs: &[Shown<'_>]) -> (String, String) {
+    const MOST: usize = 20;
+    let Some(Shown { usage, .. }) = runs.last() else { return (String::new(), String::new()) };
+    let Moment { time, live, .. } = peak(usage, &Curve::live(&usage.problem));
+    let alive = alive_at(usage, time);
+    let by = Grouping::telling(usage);
+    let groups = group(usage, &alive, by);
+    let mut table = format!(
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">{}</th><th scope=\"col\" class=\"number\">bytes</th>\
+         <th scope=\"col\" class=\"number\">buffers</th></tr></thead><tbody>",
+        by.name()
+    );
+    let mut row = |key: &str, bytes: Bytes, count: usize| {
+        let _ = write!(
+            table,
+            "<tr><td class=\"name\">{}</td><td class=\"number\">{bytes}</td><td class=\"number\">{count}</td></tr>",
+            escaped(key)
+        );
+    };
+    for Group { key, bytes, count } in groups.iter().take(MOST) {
+        row(if key.is_empty() { "(unknown)" } else { key }, *bytes, *count);
+    }
+    if let Some(rest) = groups.get(MOST..).filter(|rest| !rest.is_empty()) {
+        let bytes = rest.iter().map(|group| group.bytes).sum();
+        row(&format!("+{} smaller", rest.len()), bytes, rest.iter().map(|group| group.count).sum());
+    }
+    table.push_str("</tbody></table></div>");
+    (format!("At the peak, event {time}: {live} in {}", counted(alive.len(), "buffer")), table)
+}
+
+fn findings(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let items = findings.iter().map(|finding| {
+        let saves = finding.saves.map(|saves| format!("<b>−{saves}</b> ")).unwrap_or_default();
+        format!("<li>{saves}{}</li>", escaped(&finding.text))
+    });
+    format!(
+        "<section aria-label=\"What would lower the peak\"><h2>What would lower the peak</h2><ol class=\"findings\">{}</ol></section>",
+        items.collect::<String>()
+    )
+}
+
+/// Text that can stand between tags and in attributes.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::{
+        Buffer, Label, Layout, Lifetime, Origin, Placement, Plan, PoolIndex, Problem, TextIndex, Usage,
+    };
+
+    fn usage(id: &str) -> Usage {
+        let buffer = Buffer::new(id, Lifetime { lower: 0, upper: 5 }, Bytes::new(1024));
+        let mut usage = Usage::of(Problem::new(vec![buffer]));
+        let plan = Plan {
+            placements: vec![Placement { pool: PoolIndex::default(), offset: Bytes::ZERO }],
+            heights: vec![Bytes::new(1024)],
+            lower_bound: Bytes::new(1024),
+            proved: true,
+        };
+        usage.layouts.push(Layout { origin: Origin::Planned, plan });
+        usage
+    }
+
+    fn made(title: &str, usage: &Usage, findings: &[Finding]) -> String {
+        let runs = [Shown { name: title, usage }];
+        let data = ["<script type=\"x\">DATA-ELEMENT</script>".to_owned()];
+        page(&Page { title, headline: "peak 1.0 KiB", runs: &runs, data: &data, findings, generator: "lowtide 0" })
+    }
+
+    #[test]
+    fn texts_from_the_input_cannot_become_markup_or_places() {
+        let hostile = "</script><script>alert(1)</script>{{data}}&\"";
+        let mut usage = usage(hostile);
+        usage.texts.push(hostile.into());
+        usage.labels[0] = Label { category: Some(TextIndex(0)), ..Label::default() };
+        let finding = Finding { saves: Some(Bytes::new(512)), text: hostile.to_owned() };
+        let page = made(hostile, &usage, &[finding]);
+        assert!(!page.contains("<script>alert"));
+        assert_eq!(page.matches("DATA-ELEMENT").count(), 1);
+        assert!(page.contains("\\u003c/script>\\u003cscript>alert"));
+        assert!(page.contains("<b>−512 B</b> &lt;/script&gt;"));
+    }
+
+    #[test]
+    fn a_page_names_nothing_outside_itself() {
+        let page = made("t", &usage("a"), &[]);
+        for outside in ["http:", "https:", "//cdn", "import(", "fetch(", "XMLHttpRequest", "src=", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+
+    #[test]
+    fn the_table_of_the_peak_needs_no_script() {
+        let page = made("t", &usage("a"), &[]);
+        assert!(page.contains("At the peak, event 0: 1.0 KiB in 1 buffer"));
+        assert!(page.contains("<td class=\"name\">1.0 KiB to 2.0 KiB</td><td class=\"number\">1.0 KiB</td>"));
+    }
+}
