@@ -2,9 +2,9 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, check, completions, demo, plan};
+use crate::{bench, check, completions, demo, explain, plan, report};
 
-/// Plans the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
+/// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
 #[derive(Debug, Parser)]
 #[command(name = "lowtide", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
@@ -18,8 +18,10 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  lowtide demo                            a recorded training step, planned
+  lowtide demo                            a recorded training step, planned and drawn
   lowtide plan lifetimes.csv -o plan.csv  an offset for every buffer
+  lowtide explain trace.csv.gz            why the peak is what it is
+  lowtide report trace.csv.gz -o r.html   a page with pictures
   lowtide check lifetimes.csv plan.csv    whether a plan holds
 
 Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
@@ -30,11 +32,15 @@ Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
 pub enum Verb {
     /// Give every buffer of a problem or a recorded run its place
     Plan(plan::Arguments),
+    /// Tell why the peak is what it is, and what would lower it
+    Explain(explain::Arguments),
+    /// Show where memory went: in the terminal, as a page, or how two runs differ
+    Report(report::Arguments),
     /// Tell whether a plan holds
     Check(check::Arguments),
     /// Measure the planner, alone or beside others
     Bench(bench::Arguments),
-    /// Plan a recorded training step that comes with the program
+    /// Plan and draw a recorded training step that comes with the program
     Demo(demo::Arguments),
     /// Print a script that completes `lowtide` in a shell
     Completions(completions::Arguments),

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use lowtide_formats::ErrorKind;
 use tempfile::NamedTempFile;
 
 use crate::source::Source;
@@ -59,6 +60,12 @@ impl Target {
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         file.persist(&self.real).map_err(|error| failed(error.error))?;
         Ok(())
+    }
+
+    /// Puts `bytes` in the file's place, or leaves everything as it was.
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let unwritable = |error| lowtide_formats::Error { row: None, kind: ErrorKind::Unwritable(error) };
+        self.write(|out| out.write_all(bytes).map_err(unwritable))
     }
 
     /// An empty file in the same folder, with the permissions that the target has or would be made with.

@@ -1,17 +1,22 @@
-//! `lowtide demo`: a training step that was recorded on a GPU comes with the program and is planned on the spot. The
-//! study is data; what is shown is only a view of it.
+//! `lowtide demo`: a training step that was recorded on a GPU comes with the program, is planned on the spot, and drawn
+//! on a page. The results are data; what is shown is only a view of them.
 
 mod chart;
+
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use lowtide_core::{Bytes, StepIndex, Trace};
 use lowtide_formats::Input;
 use serde::Serialize;
 
+use crate::beside::Target;
 use crate::console::Emphasis;
 use crate::plan::{Summary, headline};
 use crate::question::{Question, Terms};
+use crate::report::write_page;
 use crate::solving::Effort;
+use crate::study::{Before, Study};
 use crate::{Answer, Console, Failure};
 
 /// How the demo is shown.
@@ -48,9 +53,12 @@ const STEP: StepIndex = StepIndex(2);
 /// What PyTorch's caching allocator had reserved at most in that run, measured while it was recorded.
 const RESERVED: Bytes = Bytes::new(13_365_149_696);
 
+/// Where the page goes.
+const PAGE: &str = "lowtide-demo.html";
+
 /// A recorded run, planned: one step of it, and all of it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Study {
+struct Results {
     /// Of the step.
     #[serde(flatten)]
     step: Summary,
@@ -63,21 +71,17 @@ struct Study {
     run_reserved: Bytes,
 }
 
-impl Study {
-    fn new() -> Result<Self, Failure> {
-        let trace = recorded()?;
-        let steps = trace.steps().count();
-        let run = planned(trace.clone(), None)?;
-        let step = planned(trace, Some(STEP))?;
-        Ok(Self {
-            step,
+impl Results {
+    fn new(step: &Study, run: &Summary, steps: usize) -> Self {
+        Self {
+            step: step.summary.clone(),
             run_steps: steps,
             run_buffers: run.buffers,
             run_peak: run.peak,
             run_lower_bound: run.lower_bound,
             run_naive: run.naive,
             run_reserved: RESERVED,
-        })
+        }
     }
 }
 
@@ -89,42 +93,50 @@ fn recorded() -> Result<Trace, Failure> {
     }
 }
 
+const NAME: &str = "the bundled run";
+
 /// For each of the two plans. Both end by proof well before, unless the machine is very busy.
 const TIME_LIMIT: std::time::Duration = std::time::Duration::from_secs(3);
 
-fn planned(trace: Trace, step: Option<StepIndex>) -> Result<Summary, Failure> {
-    let name = "the bundled run";
+/// What is asked, about the whole run or a step of it.
+fn question(trace: Trace, step: Option<StepIndex>) -> Result<Question, Failure> {
     let terms = Terms { step: step.map(|step| step.0), ..Terms::default() };
-    let question = Question::new(name.to_owned(), Input::Trace(trace), &terms)?;
-    let effort = Effort { time_limit: Some(TIME_LIMIT), ..Effort::default() };
-    let solved = effort.solve(question.problem(), name).map_err(|error| Failure::solve(name, error))?;
-    Ok(Summary::new(question.problem(), &solved, &effort))
+    Question::new(NAME.to_owned(), Input::Trace(trace), &terms)
 }
 
-/// Plans the step and the run, and shows what came of it.
+/// Plans the step and the run, shows what came of it, and draws the step.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
-    let study = Study::new()?;
+    let effort = Effort { time_limit: Some(TIME_LIMIT), ..Effort::default() };
+    let trace = recorded()?;
+    let steps = trace.steps().count();
+    let whole = question(trace.clone(), None)?;
+    let solved = effort.solve(whole.problem(), NAME).map_err(|error| Failure::solve(NAME, error))?;
+    let whole = Summary::new(whole.problem(), &solved, &effort);
+    let title = format!("Mixtral training, step {STEP} of {steps}");
+    let step = Study::new(question(trace, Some(STEP))?, title, &effort, Before::All)?;
+    let results = Results::new(&step, &whole, steps);
     if arguments.json || arguments.format == Format::Json {
-        console.print_json(&study)?;
-        return Ok(Answer::Yes);
+        console.print_json(&results)?;
+    } else {
+        show(&results, arguments.ascii, console)?;
     }
-    show(&study, arguments.ascii, console)?;
     console.finish()?;
-    console.say("next: `lowtide plan YOUR.csv` plans your own; `lowtide plan --help` says how such a file looks");
+    write_page(&[&step], &Target::new(Path::new(PAGE), &[])?)?;
+    console.say(format!("wrote {PAGE}; next: open it in a browser, or `lowtide explain {PAGE}`"));
     Ok(Answer::Yes)
 }
 
-fn show(study: &Study, ascii: bool, console: &mut Console) -> Result<(), Failure> {
-    let headline = console.paint(Emphasis::Strong, headline(&study.step));
+fn show(results: &Results, ascii: bool, console: &mut Console) -> Result<(), Failure> {
+    let headline = console.paint(Emphasis::Strong, headline(&results.step));
     console.print(headline)?;
-    let Study { step, run_steps, run_buffers, .. } = study;
+    let Results { step, run_steps, run_buffers, .. } = results;
     console.print(format!(
         "step {STEP} of {run_steps} of a Mixtral training run on an H200: {} of {}",
         crate::show::thousands(step.buffers),
         crate::show::counted(*run_buffers, "buffer"),
     ))?;
     let ink = if ascii { chart::Ink::Ascii } else { chart::Ink::Blocks };
-    for (title, bars) in [("this step", step_bars(study)), ("the whole run", run_bars(study))] {
+    for (title, bars) in [("this step", step_bars(results)), ("the whole run", run_bars(results))] {
         let title = console.paint(Emphasis::Strong, title);
         console.print(format!("\n{title}"))?;
         for line in chart::lines(&bars, ink) {
@@ -134,16 +146,16 @@ fn show(study: &Study, ascii: bool, console: &mut Console) -> Result<(), Failure
     console.print("")
 }
 
-fn step_bars(study: &Study) -> Vec<chart::Bar> {
-    let Summary { naive, peak, lower_bound, .. } = study.step;
+fn step_bars(results: &Results) -> Vec<chart::Bar> {
+    let Summary { naive, peak, lower_bound, .. } = results.step;
     vec![bar("without reuse", naive), bar("planned", peak.unwrap_or_default()), bar("lower bound", lower_bound)]
 }
 
-fn run_bars(study: &Study) -> Vec<chart::Bar> {
+fn run_bars(results: &Results) -> Vec<chart::Bar> {
     vec![
-        bar("PyTorch had reserved", study.run_reserved),
-        bar("planned", study.run_peak.unwrap_or_default()),
-        bar("lower bound", study.run_lower_bound),
+        bar("PyTorch had reserved", results.run_reserved),
+        bar("planned", results.run_peak.unwrap_or_default()),
+        bar("lower bound", results.run_lower_bound),
     ]
 }
 

@@ -17,13 +17,16 @@ mod resources;
 mod show;
 mod solving;
 mod source;
+mod study;
 mod usage;
 
 pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod demo;
+pub mod explain;
 pub mod plan;
+pub mod report;
 pub mod synthetic;
 
 use std::ffi::OsString;
@@ -62,6 +65,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(verb: Verb, console: &mut Console) -> Result<Answer, Failure> {
     match verb {
         Verb::Plan(arguments) => plan::run(&arguments, console),
+        Verb::Explain(arguments) => explain::run(&arguments, console),
+        Verb::Report(arguments) => report::run(&arguments, console),
         Verb::Check(arguments) => check::run(&arguments, console),
         Verb::Bench(arguments) => bench::run(&arguments, console),
         Verb::Demo(arguments) => demo::run(&arguments, console),

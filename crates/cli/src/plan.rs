@@ -106,6 +106,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         console.say("reading from the terminal; Ctrl-D ends it, and a file can be given instead");
     }
     let question = Question::read(&source, &arguments.terms)?;
+    question.tell(console);
     let solved = arguments
         .effort
         .solve(question.problem(), &source.short_name())

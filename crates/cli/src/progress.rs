@@ -1,5 +1,7 @@
-//! The line on a terminal while a solve runs: how long, how low, how far from the bound. Hidden elsewhere.
+//! The line on a terminal while something takes long: how much of a file was read; how long a solve runs, how low it
+//! is, how far from the bound. Hidden elsewhere.
 
+use std::io::Read;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -37,5 +39,73 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// A line about something of which nobody knows how long it takes; cleared when it goes out of scope.
+pub(crate) struct Doing(ProgressBar);
+
+impl Doing {
+    /// A line that says `what` is being done.
+    pub fn new(what: &str) -> Self {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Bytes of a file that are read before anybody could wonder.
+const QUICK: u64 = 16 << 20;
+
+/// A line about a file that is being read; there is none about a small one.
+pub(crate) struct Reading(ProgressBar);
+
+impl Reading {
+    /// A line about `name`, which is `length` bytes long.
+    pub fn new(name: &str, length: u64) -> Self {
+        if length < QUICK {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new(length);
+        let template = "{spinner} reading {prefix} {wide_bar} {bytes}/{total_bytes} · {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.to_owned());
+        Self(bar)
+    }
+
+    /// `reader`, which moves the line as it is read; the line is cleared with it.
+    pub fn watch<R: Read>(self, reader: R) -> impl Read {
+        Watched { bar: self.0, reader }
+    }
+}
+
+struct Watched<R> {
+    bar: ProgressBar,
+    reader: R,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.bar.inc(count as u64);
+        Ok(count)
+    }
+}
+
+impl<R> Drop for Watched<R> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

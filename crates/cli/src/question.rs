@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use clap::Args;
-use lowtide_core::{Align, BufferIndex, Bytes, Plan, Problem, StepIndex, Trace};
-use lowtide_formats::{Input, Lifetimes};
-use lowtide_plan::{one_step, whole_run};
+use lowtide_core::{Align, BufferIndex, Bytes, Plan, Problem, StepIndex, Trace, Usage};
+use lowtide_formats::{Input, Lifetimes, Run};
+use lowtide_plan::{run_usage, step_usage};
 
 use crate::source::Source;
-use crate::{Failure, numbers};
+use crate::{Console, Failure, numbers};
 
 /// What is asked of an input; the same for every verb that reads problems.
 #[derive(Clone, Debug, Default, Args)]
@@ -45,12 +45,14 @@ fn parse_align(text: &str) -> Result<Align, String> {
 pub(crate) struct Question {
     name: String,
     body: Body,
+    /// What reading it had to leave open, a line each.
+    notes: Vec<String>,
 }
 
 enum Body {
     /// A table whose rows are written again with offsets.
     Lifetimes(Box<Lifetimes>),
-    Problem(Problem),
+    Usage(Box<Usage>),
 }
 
 impl Question {
@@ -61,26 +63,37 @@ impl Question {
 
     /// Applies `terms` to `input`, which messages call `name`.
     pub fn new(name: String, input: Input, terms: &Terms) -> Result<Self, Failure> {
+        let mut notes = Vec::new();
         let body = match input {
-            Input::Trace(trace) => Body::Problem(of_trace(&name, &trace, terms)?),
+            Input::Snapshot(snapshot) => {
+                notes.extend(snapshot.notes.iter().map(ToString::to_string));
+                Body::Usage(Box::new(of_trace(&name, &snapshot.trace, terms)?))
+            }
+            Input::Trace(trace) => Body::Usage(Box::new(of_trace(&name, &trace, terms)?)),
             Input::Plan(_) => {
                 let hint = "give the problem that it is a plan for; `lowtide check PROBLEM PLAN` checks a plan";
                 return Err(Failure::unfit(&name, "this is a plan, not a problem", hint));
             }
+            Input::Report(_) if terms.step.is_some() => {
+                let hint =
+                    "give the trace or snapshot it was made from; `lowtide explain --at step:N` needs no `--step`";
+                return Err(Failure::unfit(&name, "a step cannot be cut out of a report", hint));
+            }
+            Input::Report(runs) => Body::Usage(Box::new(only_run(&name, runs)?.usage)),
             other if terms.step.is_some() => {
                 let message = format!("there is no step in {}; only a recorded run has steps", other.what());
                 return Err(Failure::unfit(&name, message, "leave out `--step`, or give a trace"));
             }
             Input::Lifetimes(lifetimes) => Body::Lifetimes(Box::new(lifetimes)),
-            Input::Problem(problem) => Body::Problem(problem),
+            Input::Problem(problem) => Body::Usage(Box::new(Usage::of(problem))),
             other => return Err(Failure::unfit(&name, format!("cannot plan {}", other.what()), "give a problem")),
         };
-        Self { name, body }.under(terms)
+        Self { name, body, notes }.under(terms)
     }
 
     /// A problem that came from no file.
     pub fn made(name: String, problem: Problem, terms: &Terms) -> Result<Self, Failure> {
-        Self { name, body: Body::Problem(problem) }.under(terms)
+        Self { name, body: Body::Usage(Box::new(Usage::of(problem))), notes: Vec::new() }.under(terms)
     }
 
     fn under(mut self, terms: &Terms) -> Result<Self, Failure> {
@@ -125,24 +138,39 @@ impl Question {
         &self.name
     }
 
+    /// Says what reading it had to leave open.
+    pub fn tell(&self, console: &mut Console) {
+        for note in &self.notes {
+            console.say(format!("note: {}: {note}", self.name));
+        }
+    }
+
     pub fn problem(&self) -> &Problem {
         match &self.body {
             Body::Lifetimes(lifetimes) => &lifetimes.problem,
-            Body::Problem(problem) => problem,
+            Body::Usage(usage) => &usage.problem,
+        }
+    }
+
+    /// How memory is used: the problem, and what is known beside it.
+    pub fn into_usage(self) -> Usage {
+        match self.body {
+            Body::Lifetimes(lifetimes) => Usage::of(lifetimes.problem),
+            Body::Usage(usage) => *usage,
         }
     }
 
     fn problem_mut(&mut self) -> &mut Problem {
         match &mut self.body {
             Body::Lifetimes(lifetimes) => &mut lifetimes.problem,
-            Body::Problem(problem) => problem,
+            Body::Usage(usage) => &mut usage.problem,
         }
     }
 
     fn row(&self, buffer: BufferIndex) -> Option<u64> {
         match &self.body {
             Body::Lifetimes(lifetimes) => Some(lifetimes.row(buffer)),
-            Body::Problem(_) => None,
+            Body::Usage(_) => None,
         }
     }
 
@@ -150,18 +178,28 @@ impl Question {
     pub fn write_csv(&self, plan: &Plan, out: impl Write) -> Result<(), lowtide_formats::Error> {
         match &self.body {
             Body::Lifetimes(lifetimes) => lifetimes.write_plan(plan, out),
-            Body::Problem(problem) => lowtide_formats::write_plan_csv(problem, plan, out),
+            Body::Usage(usage) => lowtide_formats::write_plan_csv(&usage.problem, plan, out),
         }
     }
 }
 
-fn of_trace(name: &str, trace: &Trace, terms: &Terms) -> Result<Problem, Failure> {
+fn of_trace(name: &str, trace: &Trace, terms: &Terms) -> Result<Usage, Failure> {
     match terms.step {
-        None => Ok(whole_run(trace)),
-        Some(step) => one_step(trace, StepIndex(step)).map_err(|error| {
+        None => Ok(run_usage(trace)),
+        Some(step) => step_usage(trace, StepIndex(step)).map_err(|error| {
             Failure::unfit(name, error, "choose one of these, or leave out `--step` for the whole run")
         }),
     }
+}
+
+/// The run of a report that shows one.
+fn only_run(name: &str, runs: Vec<Run>) -> Result<Run, Failure> {
+    let count = runs.len();
+    if let Ok([run]) = <[Run; 1]>::try_from(runs) {
+        return Ok(run);
+    }
+    let message = format!("this report compares {count} runs");
+    Err(Failure::unfit(name, message, "give one of the inputs that it was made from"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use lowtide_core::Bytes;
 
+pub(crate) use lowtide_report::{counted, thousands};
+
 /// `peak` as a multiple of `bound`: four decimals, or as many as it takes to tell it from one.
 pub(crate) fn ratio(peak: Bytes, bound: Bytes) -> String {
     ratio_value(peak.ratio(bound), peak == bound)
@@ -26,35 +28,21 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// `1 buffer`, `28,526 buffers`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", thousands(count))
-}
-
-/// `28,526`.
-pub(crate) fn thousands(count: usize) -> String {
-    let digits = count.to_string();
-    let mut shown = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
-}
-
 /// How much of a name is shown.
 const NAME_CHARACTERS: usize = 40;
 
 /// A buffer's name on one line: control characters are escaped, the end of a long one is left out and marked.
 pub(crate) fn name(id: &str) -> String {
+    name_within(id, NAME_CHARACTERS)
+}
+
+/// As [`name`], in at most `characters`.
+pub(crate) fn name_within(id: &str, characters: usize) -> String {
     let escaped = escaped(id);
-    if escaped.chars().count() <= NAME_CHARACTERS {
+    if escaped.chars().count() <= characters {
         return escaped.into_owned();
     }
-    escaped.chars().take(NAME_CHARACTERS - 1).chain(['…']).collect()
+    escaped.chars().take(characters - 1).chain(['…']).collect()
 }
 
 /// `text` without control characters.
@@ -96,13 +84,6 @@ mod tests {
     #[test]
     fn short_times_are_milliseconds() {
         assert_eq!([12.34, 0.4, 0.0238, 0.0012].map(seconds), ["12.3 s", "0.4 s", "24 ms", "1.2 ms"]);
-    }
-
-    #[test]
-    fn counts_are_grouped_and_their_nouns_agree() {
-        assert_eq!(counted(1, "buffer"), "1 buffer");
-        assert_eq!(counted(28_526, "buffer"), "28,526 buffers");
-        assert_eq!(thousands(1_000_000), "1,000,000");
     }
 
     #[test]

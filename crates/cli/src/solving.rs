@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use lowtide_core::Problem;
-use lowtide_plan::{MOST_THREADS, Options, Outcome, SolveError, Techniques};
+use lowtide_core::{Explanation, Problem, Usage};
+use lowtide_plan::{At, ExplainError, MOST_THREADS, Options, Outcome, SolveError, Techniques};
 
 use crate::{numbers, progress};
 
@@ -89,6 +89,19 @@ impl Effort {
             }
         }
         options
+    }
+
+    /// The plan that takes no search at all.
+    pub fn first_plan(problem: &Problem) -> Result<Outcome, SolveError> {
+        let cancel = AtomicBool::new(false);
+        let without = Techniques::NAMES.map(str::to_owned).to_vec();
+        let none = Self { work: Some(0), threads: Some(NonZeroUsize::MIN), without, ..Self::default() };
+        lowtide_plan::solve(problem, &none.options(&cancel), &|_| {})
+    }
+
+    /// Explains `usage` at `at`, with as much effort for each plan that a remedy depends on.
+    pub fn explain(&self, usage: &Usage, at: At) -> Result<Explanation, ExplainError> {
+        lowtide_plan::explain(usage, at, &self.options(interruption()))
     }
 
     /// Solves `problem`, with a line about `what` on the terminal meanwhile.

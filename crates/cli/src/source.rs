@@ -5,7 +5,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
+use crate::{Failure, progress};
+
+/// Bytes that are read from a file at once.
+const BLOCK: usize = 1 << 16;
 
 /// Where input comes from; displayed as messages name it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +31,10 @@ impl Source {
         let reader: Box<dyn Read> = match self {
             Self::Stdin => Box::new(io::stdin().lock()),
             Self::File(path) => {
-                Box::new(BufReader::new(File::open(path).map_err(|error| Failure::access(self, "open", error))?))
+                let file = File::open(path).map_err(|error| Failure::access(self, "open", error))?;
+                let length = file.metadata().map_or(0, |metadata| metadata.len());
+                let bar = progress::Reading::new(&self.short_name(), length);
+                Box::new(BufReader::with_capacity(BLOCK, bar.watch(file)))
             }
         };
         read(reader).map_err(|error| Failure::contents(self, error))

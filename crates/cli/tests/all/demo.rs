@@ -7,7 +7,8 @@ use super::support::Folder;
 #[test]
 fn the_demo_is_short_and_says_what_to_type_next() {
     let start = Instant::now();
-    let ended = Folder::new().run(&["demo"]);
+    let folder = Folder::new();
+    let ended = folder.run(&["demo"]);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(ended.code, Some(0), "{}", ended.talk);
     assert!(ended.data.starts_with("peak ") && ended.data.contains("· optimal ·"), "{}", ended.data);
@@ -15,7 +16,11 @@ fn the_demo_is_short_and_says_what_to_type_next() {
         assert!(ended.data.contains(words), "{words}: {}", ended.data);
     }
     assert!(ended.data.lines().skip(1).all(|line| line.chars().count() <= 80), "{}", ended.data);
-    assert!(ended.talk.contains("`lowtide plan YOUR.csv`"), "{}", ended.talk);
+    assert!(ended.talk.starts_with("wrote lowtide-demo.html; next: "), "{}", ended.talk);
+    assert_eq!(folder.list(), ["lowtide-demo.html"]);
+    let page = folder.run(&["plan", "lowtide-demo.html"]);
+    let without_time = |line: &str| line.rsplit_once(" · ").map(|(numbers, _)| numbers.to_owned());
+    assert_eq!(without_time(page.data.lines().next().unwrap()), without_time(ended.data.lines().next().unwrap()));
 }
 
 #[test]
