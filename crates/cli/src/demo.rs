@@ -5,9 +5,10 @@ mod chart;
 
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lowtide_core::{Bytes, StepIndex, Trace};
 use lowtide_formats::Input;
+use lowtide_report::Ink;
 use serde::Serialize;
 
 use crate::beside::Target;
@@ -17,31 +18,15 @@ use crate::question::{Question, Terms};
 use crate::report::write_page;
 use crate::solving::Effort;
 use crate::study::{Before, Study};
+use crate::view::View;
 use crate::{Answer, Console, Failure};
 
 /// How the demo is shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  lowtide demo\n  lowtide demo --json")]
 pub struct Arguments {
-    /// Draw with plain ASCII characters
-    #[arg(long)]
-    ascii: bool,
-    /// What stdout gets
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "json")]
-    format: Format,
-    /// Short for --format json
-    #[arg(long)]
-    json: bool,
-}
-
-/// What stdout gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// A small chart
-    #[default]
-    Text,
-    /// One flat object
-    Json,
+    #[command(flatten)]
+    view: View,
 }
 
 /// Six training steps of a language model with experts on one GPU, as PyTorch asked for memory.
@@ -115,10 +100,10 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let title = format!("Mixtral training, step {STEP} of {steps}");
     let step = Study::new(question(trace, Some(STEP))?, title, &effort, Before::All)?;
     let results = Results::new(&step, &whole, steps);
-    if arguments.json || arguments.format == Format::Json {
+    if arguments.view.is_json() {
         console.print_json(&results)?;
     } else {
-        show(&results, arguments.ascii, console)?;
+        show(&results, arguments.view.ink(), console)?;
     }
     console.finish()?;
     write_page(&[&step], &Target::new(Path::new(PAGE), &[])?)?;
@@ -126,7 +111,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     Ok(Answer::Yes)
 }
 
-fn show(results: &Results, ascii: bool, console: &mut Console) -> Result<(), Failure> {
+fn show(results: &Results, ink: Ink, console: &mut Console) -> Result<(), Failure> {
     let headline = console.paint(Emphasis::Strong, headline(&results.step));
     console.print(headline)?;
     let Results { step, run_steps, run_buffers, .. } = results;
@@ -135,7 +120,6 @@ fn show(results: &Results, ascii: bool, console: &mut Console) -> Result<(), Fai
         crate::show::thousands(step.buffers),
         crate::show::counted(*run_buffers, "buffer"),
     ))?;
-    let ink = if ascii { chart::Ink::Ascii } else { chart::Ink::Blocks };
     for (title, bars) in [("this step", step_bars(results)), ("the whole run", run_bars(results))] {
         let title = console.paint(Emphasis::Strong, title);
         console.print(format!("\n{title}"))?;

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lowtide_core::{Explanation, Layout, Origin, StepIndex, Usage};
 use lowtide_plan::{At, ExplainError};
-use lowtide_report::{ExplanationNumbers, Ink, explained, moment_parts};
+use lowtide_report::{ExplanationNumbers, explained, moment_parts};
 
 use crate::console::Emphasis;
 use crate::question::{Question, Terms};
 use crate::solving::Effort;
 use crate::source::Source;
+use crate::view::View;
 use crate::{Answer, Console, Failure, progress};
 
 /// What to explain, and how it is told.
@@ -24,15 +25,8 @@ pub struct Arguments {
     at: Option<At>,
     #[command(flatten)]
     terms: Terms,
-    /// Write with plain ASCII characters
-    #[arg(long)]
-    ascii: bool,
-    /// What stdout gets
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "json")]
-    format: Format,
-    /// Short for --format json
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    view: View,
     #[command(flatten)]
     effort: Effort,
 }
@@ -44,16 +38,6 @@ Examples:
   lowtide explain snapshot.pickle --json    for a script
 
 Savings are exact for a change as described; whether a program allows the change is for you to say.";
-
-/// What stdout gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// Sentences and a table
-    #[default]
-    Text,
-    /// One object
-    Json,
-}
 
 fn parse_at(text: &str) -> Result<At, String> {
     let expected = || "write an event such as 5321, or a step such as step:3".to_owned();
@@ -75,11 +59,11 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let mut usage = question.into_usage();
     let at = arguments.at.unwrap_or(At::Peak);
     let explanation = of_usage(&mut usage, at, &arguments.effort, &name)?;
-    if arguments.json || arguments.format == Format::Json {
+    if arguments.view.is_json() {
         console.print_json(&ExplanationNumbers::new(&usage, &explanation))?;
         return Ok(Answer::Yes);
     }
-    let ink = if arguments.ascii { Ink::Ascii } else { Ink::Blocks };
+    let ink = arguments.view.ink();
     for line in ink.headline(&moment_parts(&usage, &explanation)) {
         let line = console.paint(Emphasis::Strong, line);
         console.print(line)?;

@@ -19,6 +19,7 @@ mod solving;
 mod source;
 mod study;
 mod usage;
+mod view;
 
 pub mod bench;
 pub mod check;

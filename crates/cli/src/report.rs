@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use lowtide_core::Trace;
 use lowtide_formats::Input;
-use lowtide_report::{Grouping, Ink, terminal};
+use lowtide_report::{Grouping, terminal};
 
 pub(crate) use html::write as write_page;
 
@@ -20,6 +20,7 @@ use crate::question::{Question, Terms};
 use crate::solving::Effort;
 use crate::source::Source;
 use crate::study::{Before, Study};
+use crate::view::View;
 use crate::{Answer, Console, Failure, progress, show};
 
 /// What to report on, and where the report goes.
@@ -40,15 +41,8 @@ pub struct Arguments {
     /// Put buffers together by this [default: what tells most]
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<By>,
-    /// Draw with plain ASCII characters
-    #[arg(long)]
-    ascii: bool,
-    /// What stdout gets
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "json")]
-    format: Format,
-    /// Short for --format json
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    view: View,
     #[command(flatten)]
     effort: Effort,
 }
@@ -84,16 +78,6 @@ impl From<By> for Grouping {
             By::Size => Self::Size,
         }
     }
-}
-
-/// What stdout gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// A view in eighty columns
-    #[default]
-    Text,
-    /// One object
-    Json,
 }
 
 /// The files that a report can be written to.
@@ -190,14 +174,6 @@ fn write_trace(source: &Source, target: &Target, kind: Kind, console: &mut Conso
 }
 
 impl Arguments {
-    fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
-    }
-
-    fn ink(&self) -> Ink {
-        if self.ascii { Ink::Ascii } else { Ink::Blocks }
-    }
-
     /// Where the report is to be written, looked at before any work is done.
     fn output(&self, sources: &[Source]) -> Result<Option<(Target, Kind)>, Failure> {
         if self.fail_over.is_some() && sources.len() < 2 {
@@ -216,16 +192,15 @@ impl Arguments {
     fn one(&self, study: &Study, output: Option<&(Target, Kind)>, console: &mut Console) -> Result<Answer, Failure> {
         let by = self.by.map_or_else(|| Grouping::telling(&study.usage), Grouping::from);
         let numbers = data::One::new(study, by);
-        match self.format() {
-            Format::Json => console.print_json(&numbers)?,
-            Format::Text => {
-                for line in self.ink().headline(&study.headline()) {
-                    let line = console.paint(Emphasis::Strong, line);
-                    console.print(line)?;
-                }
-                for line in terminal(&study.usage, by, self.ink()) {
-                    console.print(line)?;
-                }
+        if self.view.is_json() {
+            console.print_json(&numbers)?;
+        } else {
+            for line in self.view.ink().headline(&study.headline()) {
+                let line = console.paint(Emphasis::Strong, line);
+                console.print(line)?;
+            }
+            for line in terminal(&study.usage, by, self.view.ink()) {
+                console.print(line)?;
             }
         }
         console.finish()?;
@@ -235,7 +210,7 @@ impl Arguments {
                 Kind::Json | Kind::Csv | Kind::CsvGz => data::write(&numbers, target)?,
             }
             console.say(wrote(target, *kind));
-        } else if self.format() == Format::Text {
+        } else if !self.view.is_json() {
             let source = Source::new(Some(&self.inputs[0])).typed();
             console.say(format!(
                 "next: `lowtide report {source}{} -o report.html` makes a page to look into",

@@ -30,6 +30,16 @@ impl Plan {
         self.heights.iter().copied().sum()
     }
 
+    /// Where each pool begins when they are put one above the other.
+    pub fn floors(&self) -> Vec<Bytes> {
+        let below = |floor: &mut Bytes, &height: &Bytes| {
+            let start = *floor;
+            *floor += height;
+            Some(start)
+        };
+        self.heights.iter().scan(Bytes::ZERO, below).collect()
+    }
+
     /// Where `buffer` goes.
     pub fn placement(&self, buffer: BufferIndex) -> Placement {
         self.placements[buffer.get()]

@@ -38,7 +38,7 @@ function drawCurve(pen, view, { points, colour, filled }) {
   if (points.length === 0) return;
   const screen = toScreen(view);
   pen.beginPath();
-  let y = screen.y(0);
+  let y = screen.y(filled ? 0 : points[0][1]);
   pen.moveTo(screen.x(points[0][0]), y);
   for (const [time, bytes] of points) {
     const x = screen.x(time);

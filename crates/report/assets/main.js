@@ -24,7 +24,7 @@ function longLabel(buffer) {
   const name = model.usage.names.get(buffer);
   const line = scene.groupings.findIndex((grouping) => grouping.name === "line");
   const site = line >= 0 && model.groups ? scene.groupings[line].keys[model.groups[line][buffer]] : "";
-  return site ? `${name} · ${site}` : name;
+  return shortText(site ? `${shortText(name)} · ${site}` : name);
 }
 
 // The chosen layout, coloured as chosen.
@@ -119,9 +119,8 @@ function drawChoices() {
 }
 
 function drawLegends() {
-  const keys = scene.groupings[state.by].keys;
   const shown = model.groupOrder.slice(0, COLOURS.length);
-  const items = shown.map((group) => element("span", null, patch(colourText(model.groupColours[group])), keys[group] || "(unknown)"));
+  const items = shown.map((group) => element("span", null, patch(colourText(model.groupColours[group])), keyText(group)));
   const rest = model.groupOrder.length - shown.length;
   if (rest > 0) items.push(element("span", null, patch(OTHER), `+${countText(rest)} more`));
   $("legend").replaceChildren(...items);

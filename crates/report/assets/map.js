@@ -278,7 +278,8 @@ function drawLabels(pen, view, buffers) {
     pen.clip();
     pen.fillStyle = model.colours[buffer] === 0 ? "#fff" : "#000";
     pen.globalAlpha = model.matches && !model.matches[buffer] ? 0.25 : 1;
-    pen.fillText(`${labelOf(buffer)} · ${bytesText(usage.size[buffer])}`, left + 4, (top + bottom) / 2);
+    // Set apart, so that a name that runs from right to left does not turn the size around.
+    pen.fillText(`\u2068${labelOf(buffer)}\u2069 · ${bytesText(usage.size[buffer])}`, left + 4, (top + bottom) / 2);
     pen.restore();
   }
 }

@@ -21,6 +21,11 @@ function buffersText(count) {
   return `${countText(count)} ${count === 1 ? "buffer" : "buffers"}`;
 }
 
+// As much of a name as a line or two hold; the panel of the selected buffer has all of it.
+function shortText(text) {
+  return text.length <= 160 ? text : `${text.slice(0, 159).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
 function durationText(nanoseconds) {
   if (nanoseconds >= 1e9) return `${(nanoseconds / 1e9).toFixed(2)} s`;
   if (nanoseconds >= 1e6) return `${(nanoseconds / 1e6).toFixed(1)} ms`;

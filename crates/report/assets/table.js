@@ -65,7 +65,7 @@ function drawTable() {
 }
 
 function keyText(key) {
-  return scene.groupings[state.by].keys[key] || "(unknown)";
+  return shortText(scene.groupings[state.by].keys[key] || "(unknown)");
 }
 
 function addGroup(body, group, total) {
@@ -95,7 +95,7 @@ function addMember(body, buffer, held, total) {
   body.append(element("tr", {
     class: "one", tabindex: "0", "data-buffer": buffer, "aria-selected": String(buffer === state.selected),
     on: { click: choose, keydown: (event) => { if (event.key === "Enter") choose(); } },
-  }, element("td", { class: "name" }, `  ${longLabel(buffer)}`), number(bytesText(held)),
+  }, element("td", { class: "name" }, longLabel(buffer)), number(bytesText(held)),
   element("td", { class: "number" }, `${(share * 100).toFixed(1)}% `, shareBar(share)), number(""),
   number(countText(usage.lower[buffer]), "optional"), number(countText(usage.upper[buffer]), "optional")));
 }
@@ -148,5 +148,5 @@ function drawSelected() {
   const groups = scene.groupings.map((grouping, by) => grouping.keys[model.groups[by][buffer]])
     .filter((key, by) => key && scene.groupings[by].name !== "size" && scene.groupings[by].name !== "line");
   const frames = site ? element("ol", null, ...site.split("; ").map((frame) => element("li", null, frame))) : null;
-  panel.replaceChildren(element("b", null, usage.names.get(buffer)), ` · ${[...groups, ...facts].join(" · ")}`, ...(frames ? [frames] : []));
+  panel.replaceChildren(element("b", null, element("bdi", null, usage.names.get(buffer))), ` · ${[...groups, ...facts].join(" · ")}`, ...(frames ? [frames] : []));
 }

@@ -66,22 +66,13 @@ pub struct Merged {
 impl Detail {
     /// The detail of `problem` laid out as `plan` says.
     pub fn new(problem: &Problem, plan: &Plan) -> Self {
-        let mut floor = 0;
-        let floors: Vec<u64> = plan
-            .heights
-            .iter()
-            .map(|height| {
-                let below = floor;
-                floor += height.get();
-                below
-            })
-            .collect();
+        let floors = plan.floors();
         let rectangles: Vec<Rectangle> = problem
             .buffers
             .iter()
             .zip(&plan.placements)
             .map(|(buffer, placement)| {
-                let start = floors[placement.pool.get()] + placement.offset.get();
+                let start = (floors[placement.pool.get()] + placement.offset).get();
                 Rectangle {
                     times: [buffer.lifetime.lower, buffer.lifetime.upper],
                     addresses: [start, start + buffer.size.get()],
@@ -114,7 +105,7 @@ impl Detail {
             sizes: problem.buffers.iter().map(|buffer| buffer.size).collect(),
             rectangles,
             times: [begin, end],
-            height: floor,
+            height: plan.peak().get(),
         }
     }
 

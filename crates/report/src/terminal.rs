@@ -93,24 +93,14 @@ fn strip(usage: &Usage, layout: &Layout, alive: &[Holding], by: Grouping, groups
     let total = layout.plan.peak().get();
     let cells = columns * STRIP_ROWS;
     let per_cell = total.div_ceil(cells as u64).max(1);
-    let mut floor = 0;
-    let floors: Vec<u64> = layout
-        .plan
-        .heights
-        .iter()
-        .map(|height| {
-            let below = floor;
-            floor += height.get();
-            below
-        })
-        .collect();
+    let floors = layout.plan.floors();
     let used = total.div_ceil(per_cell) as usize;
     let mut held = vec![[0_u64; LETTERS.len() + 1]; used];
     for holding in alive {
         let key = by.key(usage, holding.buffer);
         let letter = groups.iter().position(|group| group.key == key).unwrap_or(LETTERS.len()).min(LETTERS.len());
         let placement = layout.plan.placement(holding.buffer);
-        let start = floors[placement.pool.get()] + placement.offset.get();
+        let start = (floors[placement.pool.get()] + placement.offset).get();
         let end = (start + usage.problem.buffer(holding.buffer).size.get()).min(total);
         let mut at = start;
         while at < end {

@@ -1,6 +1,7 @@
 //! Bars in text: one line per amount, the longest as long as there is room.
 
 use lowtide_core::Bytes;
+use lowtide_report::Ink;
 
 /// One line of a chart.
 pub(super) struct Bar {
@@ -10,13 +11,6 @@ pub(super) struct Bar {
 
 /// The characters of a whole line.
 const WIDTH: usize = 76;
-
-/// What a bar is made of: whole cells, and eighths of a cell where there are such characters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ink {
-    Blocks,
-    Ascii,
-}
 
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 

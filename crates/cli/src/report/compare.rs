@@ -6,7 +6,7 @@ use lowtide_core::Bytes;
 use lowtide_report::{Grouping, alive_at, group};
 use serde::Serialize;
 
-use super::{Arguments, Format, Kind, data, html, wrote};
+use super::{Arguments, Kind, data, html, wrote};
 use crate::beside::Target;
 use crate::console::Emphasis;
 use crate::study::Study;
@@ -103,9 +103,10 @@ pub(super) fn run(
         before: data::One::new(before, by),
         after: data::One::new(after, by),
     };
-    match arguments.format() {
-        Format::Json => console.print_json(&two)?,
-        Format::Text => show(&two, by, arguments, console)?,
+    if arguments.view.is_json() {
+        console.print_json(&two)?;
+    } else {
+        show(&two, by, arguments, console)?;
     }
     console.finish()?;
     if let Some((target, kind)) = output {
@@ -120,7 +121,7 @@ pub(super) fn run(
 
 fn show(two: &Two, by: Grouping, arguments: &Arguments, console: &mut Console) -> Result<(), Failure> {
     let emphasis = if two.too_much == Some(true) { Emphasis::Bad } else { Emphasis::Strong };
-    let ink = arguments.ink();
+    let ink = arguments.view.ink();
     let (before, after) = (two.before.live_peak, two.after.live_peak);
     for line in ink.headline(&[format!("peak {before} → {after}"), change(before, after)]) {
         let line = console.paint(emphasis, line);
