@@ -122,8 +122,7 @@ pub enum Lateness {
     },
     /// It was kept until its successor had been made, in the next step where steps are known: the value of a variable
     /// that is assigned again. Surely too long where both were alive at the moment, and else where it was of no more
-    /// use by then. It would end with its own step, or, where that does not help, before the highest moment of its
-    /// life.
+    /// use by then. It would end with its own step, or where no steps are known before the successor is made.
     Replaced {
         /// The successor, where there is one yet.
         by: Option<BufferIndex>,
@@ -228,11 +227,13 @@ impl Change {
         match self {
             Self::InPlace { .. } => "in-place",
             Self::Order { .. } => "order",
+            Self::Release(Release { why: Lateness::NotDone { .. }, .. }) => "wait",
+            Self::Release(Release { why: Lateness::Leak { .. }, .. }) => "leak",
             Self::Release(_) => "release",
             Self::Split { .. } => "split",
             Self::Swap { .. } => "swap",
             Self::Alignment { .. } => "alignment",
-            Self::Plan => "plan",
+            Self::Plan => "layout",
         }
     }
 }

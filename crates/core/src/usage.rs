@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::{BufferIndex, Bytes, Plan, Problem, StepIndex, StreamId, TextIndex};
+use crate::{BufferIndex, Bytes, Plan, PoolIndex, Problem, StepIndex, StreamId, TextIndex};
 
 /// Buffers with their lives, what is known of each, and ways to lay them out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +79,7 @@ pub enum Origin {
     Recorded,
     /// Every buffer has bytes of its own.
     Unshared,
-    /// Each buffer, in order of its beginning, at the lowest place that is free for it.
+    /// Each buffer, in order of its beginning, in the free place that it fills best.
     Greedy,
     /// The planner's.
     Planned,
@@ -109,6 +109,35 @@ impl Usage {
             steps: Vec::new(),
             reserved: Vec::new(),
             layouts: Vec::new(),
+        }
+    }
+
+    /// How one pool is used: its buffers alone. What an allocator reserved is known for all pools together only, and is
+    /// left out.
+    #[must_use]
+    pub fn of_pool(&self, pool: PoolIndex) -> Self {
+        let keep: Vec<BufferIndex> =
+            self.problem.indices().filter(|&buffer| self.problem.buffer(buffer).pool == pool).collect();
+        let layout = |layout: &Layout| {
+            let mut plan = layout.plan.clone();
+            plan.placements = keep.iter().map(|&buffer| layout.plan.placement(buffer)).collect();
+            for (place, height) in plan.heights.iter_mut().enumerate().filter(|&(place, _)| place != pool.get()) {
+                *height = if plan.placements.iter().any(|placement| placement.pool.get() == place) {
+                    *height
+                } else {
+                    Bytes::ZERO
+                };
+            }
+            Layout { origin: layout.origin, plan }
+        };
+        Self {
+            problem: self.problem.restricted(&keep),
+            labels: keep.iter().map(|&buffer| *self.label(buffer)).collect(),
+            texts: self.texts.clone(),
+            clock: self.clock.clone(),
+            steps: self.steps.clone(),
+            reserved: Vec::new(),
+            layouts: self.layouts.iter().map(layout).collect(),
         }
     }
 

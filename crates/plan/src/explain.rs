@@ -19,7 +19,7 @@ mod swap;
 #[cfg(test)]
 mod tests;
 
-use lowtide_core::{Alive, Bytes, Explanation, Lifetime, Moment, ProblemError, StepIndex, Usage};
+use lowtide_core::{Alive, Bytes, Explanation, Lifetime, Moment, Problem, ProblemError, StepIndex, Usage};
 
 use crate::lifetimes::StepError;
 use crate::options::Options;
@@ -115,6 +115,21 @@ pub fn explain(usage: &Usage, at: At, options: &Options) -> Result<Explanation, 
     let alike = scene.families.alike(&alive);
     let (peak, remedies) = (highest_moment(usage, &curve, span), choice::chosen(&usage.problem, remedies));
     Ok(Explanation { moment, peak, scope, planned, alive, alike, late, remedies })
+}
+
+/// The bytes alive, from each of these times on until the next, counted as [`lower_bound`](crate::lower_bound) does.
+pub fn live(problem: &Problem) -> Result<Vec<(i64, Bytes)>, ProblemError> {
+    problem.check()?;
+    let mut level = 0_i64;
+    let mut points: Vec<(i64, Bytes)> = Vec::new();
+    for moment in Account::new(problem)?.steps().chunk_by(|a, b| a.0 == b.0) {
+        let change: i64 = moment.iter().map(|&(_, change)| change).sum();
+        level += change;
+        if change != 0 {
+            points.push((moment[0].0, Bytes::new(level.max(0) as u64)));
+        }
+    }
+    Ok(points)
 }
 
 /// The time that savings are counted over.

@@ -37,7 +37,7 @@ mod strip;
 mod usage;
 mod validate;
 
-pub use explain::{At, ExplainError, explain};
+pub use explain::{At, ExplainError, explain, live};
 pub use lifetimes::{StepError, one_step, whole_run};
 pub use options::{Options, Techniques};
 pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};

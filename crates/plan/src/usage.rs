@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lowtide_core::{
-    Action, AddressRange, BlockIndex, Bytes, Clock, Label, Layout, Origin, Placement, Plan, Problem, StepEnd,
+    Action, AddressRange, BlockIndex, Buffer, Bytes, Clock, Label, Layout, Origin, Placement, Plan, Problem, StepEnd,
     StepIndex, Trace, Usage,
 };
 
@@ -21,33 +21,17 @@ pub fn step_usage(trace: &Trace, wanted: StepIndex) -> Result<Usage, StepError> 
     lifetimes::step_range(trace, wanted).map(|range| usage(trace, range))
 }
 
-/// Every buffer of `problem` in bytes of its own; those that must share an address do. Pins are left out of account.
+/// Every buffer of `problem` in bytes of its own, at the next offset that suits it. Whatever binds buffers to each other
+/// or to an offset is left out of account.
 pub fn unshared(problem: &Problem) -> Plan {
-    let mut first_of_set: Vec<Option<usize>> = vec![None; problem.buffers.len()];
-    let mut size: Vec<Bytes> = problem.buffers.iter().map(|buffer| buffer.size).collect();
-    for set in &problem.aliases {
-        let largest = set.iter().map(|&member| problem.buffer(member).size).max().unwrap_or_default();
-        let Some(first) = set.iter().map(|member| member.get()).min() else { continue };
-        for member in set {
-            first_of_set[member.get()] = Some(first);
-        }
-        size[first] = largest;
-    }
     let mut heights = vec![Bytes::ZERO; problem.pools.len()];
-    let mut placements: Vec<Placement> = Vec::with_capacity(problem.buffers.len());
-    for (place, buffer) in problem.buffers.iter().enumerate() {
-        let shared = first_of_set[place].filter(|&first| first < place);
-        let placement = shared.map_or_else(
-            || {
-                let height = &mut heights[buffer.pool.get()];
-                let offset = *height;
-                *height = offset + size[place];
-                Placement { pool: buffer.pool, offset }
-            },
-            |first| placements[first],
-        );
-        placements.push(placement);
-    }
+    let place = |buffer: &Buffer| {
+        let height = &mut heights[buffer.pool.get()];
+        let offset = Bytes::new(height.get().next_multiple_of(buffer.align.get()));
+        *height = offset + buffer.size;
+        Placement { pool: buffer.pool, offset }
+    };
+    let placements = problem.buffers.iter().map(place).collect();
     Plan { placements, heights, lower_bound: Bytes::ZERO, proved: false }
 }
 
@@ -309,15 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn without_reuse_only_aliases_share() {
-        use lowtide_core::{Buffer, BufferIndex, Lifetime};
+    fn without_reuse_everything_has_bytes_of_its_own() {
+        use lowtide_core::{Align, Lifetime};
         let life = Lifetime { lower: 0, upper: 1 };
-        let sizes = [8, 4, 16];
-        let buffers = sizes.iter().enumerate().map(|(n, &size)| Buffer::new(n.to_string(), life, Bytes::new(size)));
-        let mut problem = Problem::new(buffers.collect());
-        problem.aliases.push(vec![BufferIndex::new(2), BufferIndex::new(0)]);
+        let mut problem =
+            Problem::new([8, 4, 16].map(|size| Buffer::new(size.to_string(), life, Bytes::new(size))).into());
+        problem.buffers[2].align = Align::new(16).unwrap();
         let plan = unshared(&problem);
         let offsets: Vec<u64> = plan.placements.iter().map(|placement| placement.offset.get()).collect();
-        assert_eq!((offsets, plan.peak()), (vec![0, 16, 0], Bytes::new(20)));
+        assert_eq!((offsets, plan.peak()), (vec![0, 8, 16], Bytes::new(32)));
     }
 }

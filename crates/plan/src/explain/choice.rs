@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use lowtide_core::{Bond, BufferIndex, Bytes, Change, Family, Problem, Remedy};
+use lowtide_core::{Absence, Bond, BufferIndex, Bytes, Change, Family, Lateness, Problem, Release, Remedy};
 
 /// The most remedies told, and the most of one kind.
 const MOST: usize = 10;
@@ -22,11 +22,11 @@ struct Choice {
     reach: Vec<BufferIndex>,
 }
 
-/// The remedies to tell, those that save most first.
+/// The remedies to tell: leaks, which grow without end, and then those that save most.
 pub(super) fn chosen(problem: &Problem, remedies: Vec<Remedy>) -> Vec<Remedy> {
     let mut choices: Vec<Choice> = remedies.into_iter().map(|remedy| choice(problem, remedy)).collect();
     choices.sort_by(|a, b| {
-        let key = |choice: &Choice| (Reverse(choice.remedy.saves), choice.cost, choice.kind);
+        let key = |choice: &Choice| (!is_leak(choice), Reverse(choice.remedy.saves), choice.cost, choice.kind);
         key(a).cmp(&key(b)).then_with(|| a.reach.cmp(&b.reach))
     });
     let mut cheapest: BTreeMap<u8, Bytes> = BTreeMap::new();
@@ -38,10 +38,21 @@ pub(super) fn chosen(problem: &Problem, remedies: Vec<Remedy>) -> Vec<Remedy> {
         }
         cheaper
     });
+    let mut told: Vec<Vec<Absence>> = Vec::new();
+    choices.retain(|choice| {
+        let Change::Swap { absences, .. } = &choice.remedy.change else { return true };
+        let is_new = !told.contains(absences);
+        told.push(absences.clone());
+        is_new
+    });
     let idle: Vec<bool> = choices.iter().map(|wide| choices.iter().any(|narrow| replaces(narrow, wide))).collect();
     let mut kept = idle.iter();
     choices.retain(|_| kept.next().is_some_and(|&idle| !idle));
     picked(&choices).into_iter().map(|place| choices[place].remedy.clone()).collect()
+}
+
+fn is_leak(choice: &Choice) -> bool {
+    matches!(&choice.remedy.change, Change::Release(Release { why: Lateness::Leak { .. }, .. }))
 }
 
 /// Whether `narrow` does nearly all that `wide` does, to fewer buffers.

@@ -44,6 +44,8 @@ pub(super) fn late(scene: &Scene) -> Vec<Late> {
             Late { release, bytes, saves }
         })
         .collect();
+    // What went just after is late only if that cost something.
+    late.retain(|late| late.saves > Bytes::ZERO || !matches!(late.release.why, Lateness::JustAfter { .. }));
     late.sort_by_key(|late| std::cmp::Reverse((late.saves, late.bytes)));
     late
 }
@@ -162,13 +164,14 @@ fn leaks(scene: &Scene) -> Leaks {
         for index in scene.families.of_make(make) {
             let step = scene.families.step_of(scene.life(index).lower);
             let stays = scene.families.make(index).crossings == 2 || scene.life(index).upper >= scene.families.end;
-            if step > 0 && step < steps && stays {
+            if step < steps && stays {
                 left[step] += 1;
                 leaked.push(index);
             }
         }
+        // The first step also sets up: what it leaves says nothing of those after it.
         if left[1..].iter().all(|&count| count > 0) {
-            let bytes = make.size.get() * leaked.len() as u64 / (steps as u64 - 1);
+            let bytes = make.size.get() * left[1..].iter().sum::<u64>() / (steps as u64 - 1);
             leaked.sort_unstable();
             leaks.insert(make, Leak { buffers: leaked, per_step: Bytes::new(bytes) });
         }
@@ -199,12 +202,7 @@ fn release(scene: &Scene, family: Family, why: Lateness) -> Release {
     };
     let ends = match why {
         Lateness::NotDone { .. } => ends_at(|scene, buffer| scene.usage.label(buffer).freed),
-        Lateness::Replaced { .. } => {
-            // That it was of no more use in the next step is likely; that it was not in its own is only possible.
-            let before_successor = ends_at(end_of_use);
-            let helps = scene.saves(&scene.ending(&before_successor)).is_some_and(|saves| saves > Bytes::ZERO);
-            if helps { before_successor } else { ends_at(before_highest) }
-        }
+        Lateness::Replaced { .. } => ends_at(end_of_use),
         Lateness::Leak { .. } => ends_at(end_of_step),
         Lateness::JustAfter { .. } => {
             ends_at(|scene, buffer| scene.families.made_before_end(buffer).first().map(|&(made, _)| made))
@@ -225,11 +223,4 @@ fn end_of_use(scene: &Scene, buffer: BufferIndex) -> Option<i64> {
         return end_of_step(scene, buffer);
     }
     scene.families.successor_at_end(buffer, SOON).map(|by| scene.life(by).lower)
-}
-
-/// Before the first of the highest moments of its life.
-fn before_highest(scene: &Scene, buffer: BufferIndex) -> Option<i64> {
-    let life = scene.in_scope(scene.life(buffer));
-    let highest = scene.curve.highest(life);
-    scene.curve.first_above(life, highest.checked_sub(1)?)
 }

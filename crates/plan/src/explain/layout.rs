@@ -24,6 +24,11 @@ fn solved(problem: &Problem, options: &Options) -> Result<Option<Bytes>, SolveEr
     Ok(solve(problem, options, &|_| {})?.plan.map(|plan| plan.peak()))
 }
 
+/// The least that a plan needs, where that is found.
+fn proved(problem: &Problem, options: &Options) -> Result<Option<Bytes>, SolveError> {
+    Ok(solve(problem, options, &|_| {})?.plan.filter(|plan| plan.proved).map(|plan| plan.peak()))
+}
+
 fn is_aligned(problem: &Problem) -> bool {
     problem.buffers.iter().any(|buffer| buffer.align > Align::ONE)
 }
@@ -38,8 +43,18 @@ pub(super) fn remedies(usage: &Usage, planned: Option<Bytes>, options: &Options)
         for buffer in &mut problem.buffers {
             buffer.align = Align::ONE;
         }
-        let unaligned = solved(&problem, options)?;
-        remedies.extend(unaligned.and_then(|after| remedy(Change::Alignment { align: Align::ONE }, planned, after)));
+        // Two searches that merely ended would differ by chance.
+        let unaligned = solve(&problem, options, &|_| {})?.plan.filter(|plan| plan.proved);
+        let is_proved = usage
+            .layouts
+            .iter()
+            .any(|layout| layout.origin == Origin::Planned && layout.plan.proved && layout.plan.peak() == planned);
+        let aligned = if is_proved { Some(planned) } else { proved(&usage.problem, options)? };
+        remedies.extend(
+            aligned
+                .zip(unaligned)
+                .and_then(|(before, after)| remedy(Change::Alignment { align: Align::ONE }, before, after.peak())),
+        );
     }
     Ok(remedies)
 }

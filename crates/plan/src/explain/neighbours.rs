@@ -32,7 +32,10 @@ fn in_place_of(scene: &Scene, family: &Family) -> Option<Remedy> {
 }
 
 fn order_of(scene: &Scene, family: &Family) -> Option<Remedy> {
-    let pairs = pairs(scene, family, |_, _| true)?;
+    let pairs = pairs(scene, family, |buffer, before| {
+        let (one, other) = (scene.usage.problem.buffer(buffer), scene.usage.problem.buffer(before));
+        one.lifetime.upper < other.lifetime.upper && one.pool == other.pool
+    })?;
     let mut edit = Edit::default();
     for &(buffer, before) in &pairs {
         edit.end(&scene.usage.problem, buffer, scene.life(before).lower);

@@ -20,7 +20,9 @@ pub(super) fn swaps(scene: &Scene, families: &[Family]) -> Vec<Remedy> {
 fn swap(scene: &Scene, family: &Family) -> Option<Remedy> {
     let stays: Vec<Absence> = family.buffers().flat_map(|buffer| longest_absences(scene, buffer)).collect();
     let level = scene.height_after(&leaving(scene, &stays)).filter(|&level| level < scene.height)?;
-    let mut absences: Vec<Absence> = stays.iter().filter_map(|longest| needed(scene, longest, level)).collect();
+    let needed: Vec<(Absence, Absence)> =
+        stays.iter().filter_map(|&longest| Some((needed(scene, &longest, level)?, longest))).collect();
+    let mut absences = in_time(scene, needed)?;
     let edit = leaving(scene, &absences);
     absences.sort_by_key(|absence| (absence.window, absence.buffer));
     let per_step = most_moved(scene, &absences);
@@ -59,6 +61,43 @@ fn needed(scene: &Scene, longest: &Absence, level: u64) -> Option<Absence> {
     let upper = upper.max(lower + SHORTEST as i64).min(most.upper);
     let lower = lower.min(upper - SHORTEST as i64);
     Some(Absence { window: Lifetime { lower, upper }, ..*longest })
+}
+
+/// What a link to the host carries in a nanosecond, out or back: a wide one of today.
+const LINK: f64 = 50.0;
+
+/// Absences that leave time to move everything out and back: those needed, or, where these are too short and there is a
+/// clock that says so, the longest; `None` where these are too short as well.
+fn in_time(scene: &Scene, needed: Vec<(Absence, Absence)>) -> Option<Vec<Absence>> {
+    let Some(clock) = &scene.usage.clock else { return Some(needed.into_iter().map(|(short, _)| short).collect()) };
+    let time = |from: i64, to: i64| clock.at(to).saturating_sub(clock.at(from)) as f64;
+    let fits = |absences: &mut dyn Iterator<Item = &Absence>| {
+        let (mut bytes, mut from, mut to) = (0_u64, i64::MAX, i64::MIN);
+        for &Absence { buffer, window } in absences {
+            let size = scene.size(buffer).get();
+            if 2.0 * size as f64 > LINK * time(window.lower, window.upper) {
+                return false;
+            }
+            (bytes, from, to) = (bytes + size, from.min(window.lower), to.max(window.upper));
+        }
+        bytes == 0 || 2.0 * bytes as f64 <= LINK * time(from, to)
+    };
+    let step = |(short, _): &(Absence, Absence)| scene.families.step_of(short.window.lower);
+    let mut of_steps: BTreeMap<usize, Vec<(Absence, Absence)>> = BTreeMap::new();
+    for pair in needed {
+        of_steps.entry(step(&pair)).or_default().push(pair);
+    }
+    let mut absences = Vec::new();
+    for pairs in of_steps.into_values() {
+        if fits(&mut pairs.iter().map(|(short, _)| short)) {
+            absences.extend(pairs.iter().map(|(short, _)| *short));
+        } else if fits(&mut pairs.iter().map(|(_, longest)| longest)) {
+            absences.extend(pairs.iter().map(|(_, longest)| *longest));
+        } else {
+            return None;
+        }
+    }
+    Some(absences)
 }
 
 fn leaving(scene: &Scene, absences: &[Absence]) -> Edit {

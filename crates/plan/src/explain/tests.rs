@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use super::{At, explain};
 use crate::options::Options;
 use lowtide_core::{
-    Absence, Bond, Buffer, BufferIndex, Bytes, Change, Explanation, Label, Late, Lateness, Lifetime, Problem, Remedy,
-    StepEnd, StepIndex, TextIndex, Usage,
+    Absence, Bond, Buffer, BufferIndex, Bytes, Change, Clock, Explanation, Label, Late, Lateness, Lifetime, Problem,
+    Remedy, StepEnd, StepIndex, TextIndex, Usage,
 };
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -158,21 +158,32 @@ fn what_the_device_is_not_done_with_could_go_when_the_program_let_go() {
     usage.labels.iter_mut().zip(&rows).for_each(|(label, row)| label.freed = Some(row.0 + 5));
     let explanation = explained(&usage, At::Peak);
     assert_eq!(explanation.late.len(), 3, "the last is in use at the peak");
-    let Change::Release(release) = &best(&explanation, "release").change else { panic!("a release") };
+    let Change::Release(release) = &best(&explanation, "wait").change else { panic!("a release") };
     assert_eq!((release.family.bond, release.ends.len()), (Bond::Together, 4));
-    assert_eq!((explanation.moment.live.get(), best(&explanation, "release").saves.get()), (46, 33));
+    assert_eq!((explanation.moment.live.get(), best(&explanation, "wait").saves.get()), (46, 33));
 }
 
 #[test]
 fn what_a_variable_holds_until_it_is_assigned_again_is_late() {
     let mut rows = training();
-    rows.extend((0..3).map(|step| (STEP * step + 39, STEP * (step + 1) + 41, 50, 4)));
+    rows.extend((0..3).map(|step| (STEP * step + 39, STEP * (step + 1) + 46, 50, 4)));
     let explanation = explained(&three_steps(&rows), At::Peak);
     let replaced = late(&explanation, "replaced");
-    // Alive at the first of the highest moments is the output of the second step; the third has the next.
-    assert_eq!(replaced.release.family.alive, indices(&[13]));
-    assert_eq!(replaced.release.why, Lateness::Replaced { by: Some(at(14)) });
-    assert_eq!((explanation.moment.live.get(), replaced.saves.get()), (350, 50));
+    assert_eq!(replaced.release.family.alive, indices(&[13, 14]));
+    assert_eq!((explanation.moment.live.get(), replaced.saves.get()), (400, 50));
+    assert!(replaced.release.ends.iter().all(|ending| ending.at % STEP == STEP - 1), "each goes with its step");
+}
+
+#[test]
+fn a_swap_is_told_only_where_the_clock_leaves_time_for_it() {
+    let mut usage = three_steps(&training());
+    let mut timed = |nanoseconds: u64| {
+        let readings = (0..=310).map(|event| event * nanoseconds).collect();
+        usage.clock = Some(Clock { first: 0, readings });
+        explained(&usage, At::Peak).remedies.iter().any(|remedy| remedy.change.name() == "swap")
+    };
+    assert!(!timed(0), "no time at all");
+    assert!(timed(1000), "a hundred bytes in many microseconds");
 }
 
 #[test]
@@ -182,7 +193,8 @@ fn what_each_step_leaves_behind_is_a_leak() {
     let explanation = explained(&three_steps(&rows), At::Peak);
     let leak = late(&explanation, "leak");
     assert_eq!(leak.release.why, Lateness::Leak { per_step: Bytes::new(8) });
-    assert_eq!((explanation.moment.time, leak.release.family.alive.len(), leak.saves.get()), (244, 1, 8));
+    assert_eq!((explanation.moment.time, leak.release.family.alive.len(), leak.saves.get()), (244, 2, 16));
+    assert_eq!(explanation.remedies[0].change.name(), "leak", "what grows without end comes first");
 }
 
 #[test]
