@@ -3,6 +3,7 @@
 //! [`steps`] is all it takes to add one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to the developer is what this program does")]
 
+mod browser;
 mod layers;
 mod process;
 mod repository;

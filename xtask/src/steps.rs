@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use crate::repository::{DATA_VARIABLE, Repository};
 use crate::step::{Need, Passed, Step};
-use crate::{layers, process, sources};
+use crate::{browser, layers, process, sources};
 
 /// The steps of `cargo xtask check`.
 pub(crate) fn check() -> Vec<Step> {
@@ -32,6 +32,12 @@ pub(crate) fn test() -> Vec<Step> {
         run: data,
     });
     steps.push(Step { name: "tests", purpose: "every test of the workspace passes", need: None, run: tests });
+    steps.push(Step {
+        name: "browser",
+        purpose: "the report page works in Chromium",
+        need: Some(browser::NEED),
+        run: browser::run,
+    });
     steps
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::beside::Target;
 use crate::console::Emphasis;
 use crate::plan::{Summary, headline};
-use crate::question::{Question, Terms};
+use crate::question::{Part, Question};
 use crate::report::write_page;
 use crate::solving::Effort;
 use crate::study::{Before, Study};
@@ -85,8 +85,8 @@ const TIME_LIMIT: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// What is asked, about the whole run or a step of it.
 fn question(trace: Trace, step: Option<StepIndex>) -> Result<Question, Failure> {
-    let terms = Terms { step: step.map(|step| step.0), ..Terms::default() };
-    Question::new(NAME.to_owned(), Input::Trace(trace), &terms)
+    let part = Part { step: step.map(|step| step.0), ..Part::default() };
+    Question::new(NAME.to_owned(), Input::Trace(trace), &part.unlimited())
 }
 
 /// Plans the step and the run, shows what came of it, and draws the step.
@@ -99,6 +99,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let whole = Summary::new(whole.problem(), &solved, &effort);
     let title = format!("Mixtral training, step {STEP} of {steps}");
     let step = Study::new(question(trace, Some(STEP))?, title, &effort, Before::All)?;
+    let Some(step) = step else { return Err(Failure::Fault("the bundled run cannot be planned".to_owned())) };
     let results = Results::new(&step, &whole, steps);
     if arguments.view.is_json() {
         console.print_json(&results)?;
@@ -106,7 +107,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         show(&results, arguments.view.ink(), console)?;
     }
     console.finish()?;
-    write_page(&[&step], &Target::new(Path::new(PAGE), &[])?)?;
+    write_page(&[&step], &[], &Target::new(Path::new(PAGE), &[])?)?;
     console.say(format!("wrote {PAGE}; next: open it in a browser, or `lowtide explain {PAGE}`"));
     Ok(Answer::Yes)
 }

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lowtide_core::{Explanation, Layout, Origin, StepIndex, Usage};
-use lowtide_plan::{At, ExplainError};
+use lowtide_plan::{At, ExplainError, StepError};
 use lowtide_report::{ExplanationNumbers, explained, moment_parts};
 
 use crate::console::Emphasis;
-use crate::question::{Question, Terms};
+use crate::question::{Part, Question};
 use crate::solving::Effort;
 use crate::source::Source;
 use crate::view::View;
-use crate::{Answer, Console, Failure, progress};
+use crate::{Answer, Console, Failure, progress, show, study};
 
 /// What to explain, and how it is told.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(long, value_name = "EVENT|STEP", value_parser = parse_at, allow_hyphen_values = true)]
     at: Option<At>,
     #[command(flatten)]
-    terms: Terms,
+    part: Part,
     #[command(flatten)]
     view: View,
     #[command(flatten)]
@@ -53,18 +53,23 @@ fn parse_at(text: &str) -> Result<At, String> {
 /// Explains and shows.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let source = Source::new(arguments.input.as_deref());
-    let question = Question::read(&source, &arguments.terms)?;
+    let question = Question::read(&source, &arguments.part.unlimited())?;
     question.tell(console);
     let name = question.name().to_owned();
     let mut usage = question.into_usage();
     let at = arguments.at.unwrap_or(At::Peak);
+    let focus = study::focus(&usage, &name)?;
+    let pool = focus.as_ref().map(|focus| focus.pool.clone());
+    usage = focus.map_or(usage, |focus| focus.usage);
     let explanation = of_usage(&mut usage, at, &arguments.effort, &name)?;
     if arguments.view.is_json() {
-        console.print_json(&ExplanationNumbers::new(&usage, &explanation))?;
+        console.print_json(&ExplanationNumbers::new(&usage, pool, &explanation))?;
         return Ok(Answer::Yes);
     }
     let ink = arguments.view.ink();
-    for line in ink.headline(&moment_parts(&usage, &explanation)) {
+    let mut headline = moment_parts(&usage, &explanation);
+    headline.extend(pool.map(|pool| format!("in {}, the fullest of several pools", show::name(&pool))));
+    for line in ink.headline(&headline) {
         let line = console.paint(Emphasis::Strong, line);
         console.print(line)?;
     }
@@ -73,7 +78,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     }
     console.finish()?;
     if source.path().is_some() {
-        let again = format!("lowtide report {}{} -o report.html", source.typed(), arguments.terms.typed());
+        let again = format!("lowtide report {}{} -o report.html", source.typed(), arguments.part.typed());
         console.say(format!("next: `{again}` draws it"));
     }
     Ok(Answer::Yes)
@@ -89,6 +94,9 @@ pub(crate) fn of_usage(usage: &mut Usage, at: At, effort: &Effort, name: &str) -
     effort.explain(usage, at).map_err(|error| match error {
         ExplainError::Problem(error) => Failure::problem(name, None, error),
         ExplainError::Solve(error) => Failure::solve(name, error),
+        error @ ExplainError::Step(StepError::NoSuchStep { last: None, .. }) => {
+            Failure::unfit(name, error, "give an event such as `--at 5321`, or leave out `--at` for the peak")
+        }
         error @ (ExplainError::Step(_) | ExplainError::NoSuchEvent { .. }) => {
             Failure::unfit(name, error, "choose one of these, or leave out `--at` for the peak")
         }

@@ -23,7 +23,7 @@ use crate::{Answer, Console, Failure, show};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Lifetimes CSV, trace CSV or problem JSON, plain or gzip; stdin for `-` or when absent
+    /// Lifetimes, a trace, a PyTorch snapshot, a problem or a report, plain or gzip; stdin for `-` or when absent
     file: Option<PathBuf>,
     #[command(flatten)]
     terms: Terms,

@@ -3,19 +3,26 @@
 use std::io::Write;
 
 use clap::Args;
-use lowtide_core::{Align, BufferIndex, Bytes, Plan, Problem, StepIndex, Trace, Usage};
+use lowtide_core::{Align, BufferIndex, Bytes, Origin, Plan, Problem, StepIndex, Trace, Usage};
 use lowtide_formats::{Input, Lifetimes, Run};
 use lowtide_plan::{run_usage, step_usage};
 
 use crate::source::Source;
 use crate::{Console, Failure, numbers};
 
-/// What is asked of an input; the same for every verb that reads problems.
+/// What is asked of an input; the same for every verb that solves.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Terms {
     /// The memory there is: bytes, or such as 1.5GiB
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_negative_numbers = true)]
     pub capacity: Option<Bytes>,
+    #[command(flatten)]
+    pub part: Part,
+}
+
+/// Which part of an input is looked at, and how; the same for every verb that reads problems.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Part {
     /// Every offset is a multiple of this, beside the alignments that the input gives
     #[arg(long, value_name = "SIZE", value_parser = parse_align, allow_negative_numbers = true)]
     pub align: Option<Align>,
@@ -27,13 +34,22 @@ pub struct Terms {
 impl Terms {
     /// As they can be typed again, behind a command.
     pub(crate) fn typed(&self) -> String {
-        let Self { capacity, align, step } = self;
-        let options = [
-            step.map(|step| format!(" --step {step}")),
-            align.map(|align| format!(" --align {align}")),
-            capacity.map(|capacity| format!(" --capacity {}", capacity.get())),
-        ];
+        let capacity = self.capacity.map(|capacity| format!(" --capacity {}", capacity.get()));
+        self.part.typed() + &capacity.unwrap_or_default()
+    }
+}
+
+impl Part {
+    /// As it can be typed again, behind a command.
+    pub(crate) fn typed(&self) -> String {
+        let Self { align, step } = self;
+        let options = [step.map(|step| format!(" --step {step}")), align.map(|align| format!(" --align {align}"))];
         options.into_iter().flatten().collect()
+    }
+
+    /// With as much memory as there is need of.
+    pub(crate) fn unlimited(&self) -> Terms {
+        Terms { capacity: None, part: self.clone() }
     }
 }
 
@@ -74,13 +90,17 @@ impl Question {
                 let hint = "give the problem that it is a plan for; `lowtide check PROBLEM PLAN` checks a plan";
                 return Err(Failure::unfit(&name, "this is a plan, not a problem", hint));
             }
-            Input::Report(_) if terms.step.is_some() => {
+            Input::Report(_) if terms.part.step.is_some() => {
                 let hint =
                     "give the trace or snapshot it was made from; `lowtide explain --at step:N` needs no `--step`";
                 return Err(Failure::unfit(&name, "a step cannot be cut out of a report", hint));
             }
-            Input::Report(runs) => Body::Usage(Box::new(only_run(&name, runs)?.usage)),
-            other if terms.step.is_some() => {
+            Input::Report(runs) => {
+                let run = only_run(&name, runs)?;
+                notes.extend(run.notes);
+                Body::Usage(Box::new(run.usage))
+            }
+            other if terms.part.step.is_some() => {
                 let message = format!("there is no step in {}; only a recorded run has steps", other.what());
                 return Err(Failure::unfit(&name, message, "leave out `--step`, or give a trace"));
             }
@@ -100,10 +120,18 @@ impl Question {
         if let Some(capacity) = terms.capacity {
             self.limit(capacity)?;
         }
-        if let Some(align) = terms.align {
+        if let Some(align) = terms.part.align {
             self.align(align)?;
+            self.forget_plans();
         }
         Ok(self)
+    }
+
+    /// Plans that came with the input are for what it asked.
+    fn forget_plans(&mut self) {
+        if let Body::Usage(usage) = &mut self.body {
+            usage.layouts.retain(|layout| layout.origin == Origin::Recorded);
+        }
     }
 
     fn limit(&mut self, capacity: Bytes) -> Result<(), Failure> {
@@ -136,6 +164,11 @@ impl Question {
     /// What messages call it: the file, or what made it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What reading it had to leave open, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Says what reading it had to leave open.
@@ -184,7 +217,7 @@ impl Question {
 }
 
 fn of_trace(name: &str, trace: &Trace, terms: &Terms) -> Result<Usage, Failure> {
-    match terms.step {
+    match terms.part.step {
         None => Ok(run_usage(trace)),
         Some(step) => step_usage(trace, StepIndex(step)).map_err(|error| {
             Failure::unfit(name, error, "choose one of these, or leave out `--step` for the whole run")
@@ -218,7 +251,7 @@ mod tests {
 
     #[test]
     fn an_alignment_is_added_to_those_of_the_input() {
-        let terms = Terms { align: Align::new(4), ..Terms::default() };
+        let terms = Part { align: Align::new(4), ..Part::default() }.unlimited();
         assert_eq!(made(&terms, |_| {}).unwrap().problem().buffers[0].align.get(), 12);
         let pinned = made(&terms, |problem| problem.buffers[0].pin = Some(Bytes::new(6)));
         assert_eq!(

@@ -16,7 +16,7 @@ pub(crate) use html::write as write_page;
 
 use crate::beside::Target;
 use crate::console::Emphasis;
-use crate::question::{Question, Terms};
+use crate::question::{Part, Question, Terms};
 use crate::solving::Effort;
 use crate::source::Source;
 use crate::study::{Before, Study};
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(value_name = "INPUT", required = true, num_args = 1..=2)]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
-    terms: Terms,
+    part: Part,
     /// With two inputs: exit 1 when the peak of the second is higher by more than this, such as 2% or 64MiB
     #[arg(long, value_name = "AMOUNT", value_parser = compare::Tolerance::parse, allow_negative_numbers = true)]
     fail_over: Option<compare::Tolerance>,
@@ -95,7 +95,11 @@ impl Kind {
         match ending.as_deref() {
             Some("html" | "htm") => Ok(Self::Html),
             Some("csv") => Ok(Self::Csv),
-            Some("gz") if path.with_extension("").extension().is_some_and(|inner| inner == "csv") => Ok(Self::CsvGz),
+            Some("gz")
+                if path.with_extension("").extension().is_some_and(|inner| inner.eq_ignore_ascii_case("csv")) =>
+            {
+                Ok(Self::CsvGz)
+            }
             Some("json") => Ok(Self::Json),
             _ => {
                 let name = show::escaped(&path.to_string_lossy()).into_owned();
@@ -114,10 +118,21 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         return write_trace(source, target, *kind, console);
     }
     let inputs = sources.iter().map(|source| Ok((source, source.read(Input::read)?)));
-    let runs = runs(inputs.collect::<Result<_, Failure>>()?, &arguments.terms, console)?;
+    let runs = runs(inputs.collect::<Result<_, Failure>>()?, &arguments.part.unlimited(), console)?;
+    if arguments.fail_over.is_some() && runs.len() < 2 {
+        let hint = "give two: `lowtide report BEFORE AFTER --fail-over 2%`";
+        return Err(Failure::usage("`--fail-over` compares two runs; there is one", hint));
+    }
     let before = if runs.len() == 1 { Before::All } else { Before::Recorded };
-    let studies = runs.into_iter().map(|(name, question)| Study::new(question, name, &arguments.effort, before));
-    match &*studies.collect::<Result<Vec<_>, _>>()? {
+    let mut studies = Vec::new();
+    for (name, question) in runs {
+        let Some(study) = Study::new(question, name, &arguments.effort, before)? else {
+            console.print("no plan: buffers are pinned over each other while both are alive")?;
+            return Ok(Answer::No);
+        };
+        studies.push(study);
+    }
+    match &*studies {
         [study] => arguments.one(study, output.as_ref(), console),
         [before, after] => compare::run(arguments, before, after, output.as_ref(), console),
         other => Err(Failure::Fault(format!("{} runs to report on", other.len()))),
@@ -176,12 +191,15 @@ fn write_trace(source: &Source, target: &Target, kind: Kind, console: &mut Conso
 impl Arguments {
     /// Where the report is to be written, looked at before any work is done.
     fn output(&self, sources: &[Source]) -> Result<Option<(Target, Kind)>, Failure> {
-        if self.fail_over.is_some() && sources.len() < 2 {
-            let hint = "give two: `lowtide report BEFORE AFTER --fail-over 2%`";
-            return Err(Failure::usage("`--fail-over` compares two inputs; there is one", hint));
-        }
         let Some(path) = &self.output else { return Ok(None) };
         let kind = Kind::of(path)?;
+        let is_trace = matches!(kind, Kind::Csv | Kind::CsvGz);
+        if is_trace
+            && (self.part.step.is_some() || self.part.align.is_some() || self.view.is_json() || self.by.is_some())
+        {
+            let message = "a trace is written whole: it takes no `--step`, `--align`, `--by` or `--json`";
+            return Err(Failure::usage(message, "leave them out, or write .html or .json"));
+        }
         if matches!(kind, Kind::Csv | Kind::CsvGz) && sources.len() > 1 {
             return Err(Failure::usage("two runs are not one trace", "write .html or .json, or give one input"));
         }
@@ -190,7 +208,8 @@ impl Arguments {
     }
 
     fn one(&self, study: &Study, output: Option<&(Target, Kind)>, console: &mut Console) -> Result<Answer, Failure> {
-        let by = self.by.map_or_else(|| Grouping::telling(&study.usage), Grouping::from);
+        let (usage, live) = study.explained();
+        let by = self.by.map_or_else(|| Grouping::telling(usage), Grouping::from);
         let numbers = data::One::new(study, by);
         if self.view.is_json() {
             console.print_json(&numbers)?;
@@ -199,17 +218,17 @@ impl Arguments {
                 let line = console.paint(Emphasis::Strong, line);
                 console.print(line)?;
             }
-            for line in terminal(&study.usage, by, self.view.ink()) {
+            for line in terminal(usage, live, by, self.view.ink()) {
                 console.print(line)?;
             }
         }
         console.finish()?;
         if let Some((target, kind)) = output {
             match kind {
-                Kind::Html => html::write(&[study], target)?,
+                Kind::Html => html::write(&[study], &[], target)?,
                 Kind::Json | Kind::Csv | Kind::CsvGz => data::write(&numbers, target)?,
             }
-            console.say(wrote(target, *kind));
+            console.say(wrote(target, *kind, 1));
         } else if !self.view.is_json() {
             let source = Source::new(Some(&self.inputs[0])).typed();
             console.say(format!(
@@ -217,18 +236,20 @@ impl Arguments {
                 self.typed()
             ));
         }
-        Ok(Answer::from_bool(study.fits))
+        Ok(Answer::Yes)
     }
 
     fn typed(&self) -> String {
-        format!("{}{}", self.terms.typed(), self.effort.typed())
+        let by = self.by.map(|by| format!(" --by {}", Grouping::from(by).name()));
+        format!("{}{}{}", self.part.typed(), by.unwrap_or_default(), self.effort.typed())
     }
 }
 
 /// What was written, and what to do with it.
-fn wrote(target: &Target, kind: Kind) -> String {
+fn wrote(target: &Target, kind: Kind, runs: usize) -> String {
     let path = show::path(target.path());
     match kind {
+        Kind::Html if runs > 1 => format!("wrote {path}; next: open it in a browser, or `lowtide report {path}`"),
         Kind::Html => format!("wrote {path}; next: open it in a browser, or `lowtide explain {path}`"),
         Kind::Csv | Kind::CsvGz | Kind::Json => format!("wrote {path}"),
     }

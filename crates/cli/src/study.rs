@@ -1,23 +1,36 @@
-//! One run looked at from all sides: how its memory lay, how it could lie, and how little it needs. What the verbs
-//! `report` and `explain` and the demo show.
+//! One run looked at from all sides: how its memory lay, how it could lie, how little it needs, and why. What `report` and
+//! the demo show.
 
-use lowtide_core::{Bytes, Layout, Moment, Origin, Usage};
-use lowtide_plan::{At, Fits};
-use lowtide_report::{Curve, Finding, peak, remedy_sentence};
+use lowtide_core::{Bytes, Explanation, Layout, Moment, Origin, PoolIndex, Usage};
+use lowtide_plan::At;
+use lowtide_report::{Curve, Findings};
 
 use crate::plan::Summary;
 use crate::question::Question;
 use crate::solving::{Effort, Solved};
-use crate::{Failure, explain};
+use crate::{Failure, explain, show};
 
 /// A run with its layouts, the planner's last.
 pub(crate) struct Study {
     pub name: String,
     pub usage: Usage,
+    /// The bytes alive in all pools together.
+    pub live: Curve,
     pub summary: Summary,
-    pub peak: Moment,
-    pub fits: bool,
-    pub findings: Vec<Finding>,
+    /// The pool that is explained, where there are several.
+    pub focus: Option<Focus>,
+    pub explanation: Explanation,
+    pub notes: Vec<String>,
+}
+
+/// The pool of several in which most is alive at once.
+pub(crate) struct Focus {
+    /// Its name.
+    pub pool: String,
+    /// How it alone is used.
+    pub usage: Usage,
+    /// The bytes alive in it.
+    pub live: Curve,
 }
 
 /// Which layouts stand before the planned one.
@@ -29,11 +42,21 @@ pub(crate) enum Before {
     All,
 }
 
+/// The largest time that a page can tell from the next.
+const LARGEST_TIME: u64 = 1 << 52;
+
 impl Study {
-    /// Plans what `question` asks and lays it out in the ways that `before` says. Messages call it `name`.
-    pub fn new(question: Question, name: String, effort: &Effort, before: Before) -> Result<Self, Failure> {
+    /// Plans what `question` asks, lays it out in the ways that `before` says, and explains it; nothing where there is no
+    /// plan. Messages call it `name`.
+    pub fn new(question: Question, name: String, effort: &Effort, before: Before) -> Result<Option<Self>, Failure> {
         let file = question.name().to_owned();
+        let mut notes = question.notes().to_vec();
         let mut usage = question.into_usage();
+        let span = usage.span();
+        if [span.start, span.end].iter().any(|time| time.unsigned_abs() > LARGEST_TIME) {
+            notes.push(format!("times are counted from {} on", span.start));
+            usage.count_from(span.start);
+        }
         let problem = &usage.problem;
         let failed = |error| Failure::solve(&file, error);
         let mut layouts: Vec<Layout> =
@@ -46,19 +69,29 @@ impl Study {
         let solved = effort.solve(problem, &name).map_err(failed)?;
         let summary = Summary::new(problem, &solved, effort);
         let Solved { outcome, .. } = solved;
-        let Some(plan) = outcome.plan else {
-            let message = "there is no plan: buffers are pinned over each other while both are alive";
-            return Err(Failure::unfit(&file, message, "move or drop one of the two pins"));
-        };
+        let Some(plan) = outcome.plan else { return Ok(None) };
         layouts.push(Layout { origin: Origin::Planned, plan });
         usage.layouts = layouts;
-        let peak = peak(&usage, &Curve::live(&usage.problem));
-        let explanation = explain::of_usage(&mut usage, At::Peak, effort, &file)?;
-        let findings = explanation
-            .remedies
-            .iter()
-            .map(|remedy| Finding { saves: Some(remedy.saves), text: remedy_sentence(&usage, remedy) });
-        Ok(Self { findings: findings.collect(), name, peak, summary, fits: outcome.fits == Fits::Yes, usage })
+        let live = live(&usage, &file)?;
+        let mut focus = focus(&usage, &file)?;
+        let explained = focus.as_mut().map_or(&mut usage, |focus| &mut focus.usage);
+        let explanation = explain::of_usage(explained, At::Peak, effort, &file)?;
+        Ok(Some(Self { name, usage, live, summary, focus, explanation, notes }))
+    }
+
+    /// The moment at which most is alive: in the pool that is explained, where there are several.
+    pub fn peak(&self) -> Moment {
+        self.explanation.peak
+    }
+
+    /// What is explained, and the bytes alive in it.
+    pub fn explained(&self) -> (&Usage, &Curve) {
+        self.focus.as_ref().map_or((&self.usage, &self.live), |focus| (&focus.usage, &focus.live))
+    }
+
+    /// The explanation in sentences.
+    pub fn findings(&self) -> Findings {
+        Findings::new(self.explained().0, &self.explanation)
     }
 
     /// The most that the recorded allocator held, where that is known.
@@ -73,15 +106,39 @@ impl Study {
         let quality = if *proved {
             "optimal".to_owned()
         } else {
-            format!("{}× the bound of {lower_bound}", crate::show::ratio(planned, *lower_bound))
+            format!("{}× the bound of {lower_bound}", show::ratio(planned, *lower_bound))
         };
+        let pool = self.focus.as_ref().map(|focus| format!(" in {}", show::name(&focus.pool))).unwrap_or_default();
         let reserved = self.reserved().map(|reserved| format!("reserved as recorded {reserved}"));
         let parts = [
-            Some(format!("alive at most {}", self.peak.live)),
+            Some(format!("alive at most {}{pool}", self.peak().live)),
             Some(format!("planned {planned}, {quality}")),
             reserved,
             Some(format!("without reuse {naive}")),
         ];
         parts.into_iter().flatten().collect()
     }
+}
+
+fn live(usage: &Usage, file: &str) -> Result<Curve, Failure> {
+    let points = lowtide_plan::live(&usage.problem).map_err(|error| Failure::problem(file, None, error))?;
+    Ok(Curve { points })
+}
+
+/// The pool in which most is alive at once; nothing where there is but one.
+pub(crate) fn focus(usage: &Usage, file: &str) -> Result<Option<Focus>, Failure> {
+    let pools = &usage.problem.pools;
+    if pools.len() < 2 {
+        return Ok(None);
+    }
+    let mut highest: Option<(Bytes, Focus)> = None;
+    for (place, pool) in pools.iter().enumerate() {
+        let usage = usage.of_pool(PoolIndex::new(place));
+        let live = live(&usage, file)?;
+        let most = live.highest().map_or(Bytes::ZERO, |(_, bytes)| bytes);
+        if highest.as_ref().is_none_or(|(before, _)| most > *before) {
+            highest = Some((most, Focus { pool: pool.name.to_string(), usage, live }));
+        }
+    }
+    Ok(highest.map(|(_, focus)| focus))
 }

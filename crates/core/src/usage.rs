@@ -141,6 +141,22 @@ impl Usage {
         }
     }
 
+    /// Counts times from `start` on.
+    pub fn count_from(&mut self, start: i64) {
+        let shift = |time: &mut i64| *time = time.saturating_sub(start);
+        for buffer in &mut self.problem.buffers {
+            let gaps = buffer.gaps.iter_mut().map(|gap| &mut gap.lifetime);
+            for life in gaps.chain([&mut buffer.lifetime]) {
+                shift(&mut life.lower);
+                shift(&mut life.upper);
+            }
+        }
+        self.labels.iter_mut().filter_map(|label| label.freed.as_mut()).for_each(shift);
+        self.steps.iter_mut().map(|end| &mut end.at).for_each(shift);
+        self.reserved.iter_mut().map(|held| &mut held.0).for_each(shift);
+        self.clock.iter_mut().map(|clock| &mut clock.first).for_each(shift);
+    }
+
     /// The text at `index`.
     pub fn text(&self, index: TextIndex) -> &str {
         &self.texts[index.0 as usize]

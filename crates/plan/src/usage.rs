@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use lowtide_core::{
     Action, AddressRange, BlockIndex, Buffer, Bytes, Clock, Label, Layout, Origin, Placement, Plan, Problem, StepEnd,
-    StepIndex, Trace, Usage,
+    StepIndex, TextIndex, Trace, Usage,
 };
 
 use crate::lifetimes::{self, Devices, StepError};
@@ -37,13 +37,14 @@ pub fn unshared(problem: &Problem) -> Plan {
 
 fn usage(trace: &Trace, range: Range<usize>) -> Usage {
     let (problem, blocks) = lifetimes::problem_of(trace, range.clone());
-    let labels = labels(trace, &problem, &blocks);
+    let mut labels = labels(trace, &problem, &blocks);
+    let texts = texts_of(trace, &mut labels);
     let layouts = recorded(trace, &range, &problem, &blocks).into_iter().collect();
     let within = |row: &usize| range.contains(row);
     let steps = trace.steps().map(|(step, rows)| (step, rows.end - 1)).filter(|(_, row)| within(row));
     Usage {
         labels,
-        texts: trace.texts.clone(),
+        texts,
         clock: clock(trace, &range),
         steps: steps.map(|(step, row)| StepEnd { step, at: row as i64 }).collect(),
         reserved: reserved(trace, &range),
@@ -71,6 +72,19 @@ fn labels(trace: &Trace, problem: &Problem, blocks: &[BlockIndex]) -> Vec<Label>
         label
     };
     blocks.iter().enumerate().map(with_end).collect()
+}
+
+/// The texts of categories and sites, which `labels` then refer to: a trace has many more, its names above all.
+fn texts_of(trace: &Trace, labels: &mut [Label]) -> Vec<Box<str>> {
+    let mut texts = Vec::new();
+    let mut places: Vec<Option<TextIndex>> = vec![None; trace.texts.len()];
+    for text in labels.iter_mut().flat_map(|label| [&mut label.category, &mut label.site]).flatten() {
+        *text = *places[text.0 as usize].get_or_insert_with(|| {
+            texts.push(trace.text(*text).into());
+            TextIndex(texts.len() as u32 - 1)
+        });
+    }
+    texts
 }
 
 /// Readings for every event of `range`, where any has one: an event without is as late as the one before it.
@@ -209,7 +223,7 @@ impl Floors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_core::{Block, Event, RangeIndex, TextIndex};
+    use lowtide_core::{Block, Event, RangeIndex};
 
     fn spans(ranges: &[Range<u64>]) -> Spans {
         let mut spans = Spans::default();
@@ -273,6 +287,22 @@ mod tests {
         assert_eq!(usage.problem.buffers.len(), 1);
         assert_eq!(usage.layouts[0].plan.peak(), Bytes::new(32));
         assert_eq!(usage.reserved, [(7, Bytes::new(32))]);
+    }
+
+    #[test]
+    fn only_texts_that_say_something_of_a_buffer_are_kept() {
+        let mut trace = two_segments();
+        trace.texts = vec!["a".into(), "net.py:1 f".into(), "weights".into()];
+        trace.events[1].site = Some(TextIndex(1));
+        trace.events[3].site = Some(TextIndex(1));
+        trace.events[3].category = Some(TextIndex(2));
+        let usage = run_usage(&trace);
+        assert_eq!(usage.texts, ["net.py:1 f".into(), Box::<str>::from("weights")]);
+        let texts = |place: usize| {
+            let label = usage.labels[place];
+            [label.site, label.category].map(|text| text.map(|text| usage.text(text)))
+        };
+        assert_eq!([texts(0), texts(1)], [[Some("net.py:1 f"), None], [Some("net.py:1 f"), Some("weights")]]);
     }
 
     #[test]

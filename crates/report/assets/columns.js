@@ -66,11 +66,17 @@ function readUsage(bytes) {
   }
   const count = header.buffers;
   const column = (name) => (columns.has(name) ? new Column(columns.get(name)) : null);
+  // Some columns hold multiples of what they have in common.
+  const inUnits = (name, values) => {
+    const unit = header.units?.[name] ?? 1;
+    if (unit !== 1) for (let i = 0; i < values.length; i += 1) values[i] *= unit;
+    return values;
+  };
   const lower = column("lower").differences(count);
   const upper = column("length").numbers(count);
   for (let i = 0; i < count; i += 1) upper[i] += lower[i];
   const freed = column("freed")?.numbers(count);
-  const clock = header.clock ? { first: header.clock[0], readings: column("clock").differences(header.clock[1]) } : null;
+  const clock = header.clock ? { first: header.clock[0], readings: inUnits("clock", column("clock").differences(header.clock[1])) } : null;
   const gaps = new Map();
   for (const [buffer, from, to, stays] of header.gaps ?? []) {
     if (!gaps.has(buffer)) gaps.set(buffer, []);
@@ -80,7 +86,7 @@ function readUsage(bytes) {
   for (const set of header.aliases ?? []) for (const member of set) aliases.set(member, set);
   return {
     header, count, lower, upper, gaps, aliases, clock,
-    size: column("size").numbers(count),
+    size: inUnits("size", column("size").numbers(count)),
     pool: column("pool")?.numbers(count) ?? null,
     site: column("site")?.numbers(count) ?? null,
     stream: column("stream")?.numbers(count) ?? null,
@@ -89,7 +95,7 @@ function readUsage(bytes) {
       return folded < 0 ? null : lower[buffer] + (folded % 2 === 0 ? folded / 2 : -(folded + 1) / 2);
     },
     names: readNames(columns.get("id"), count),
-    offsets: (header.layouts ?? []).map((_, i) => column(`offset ${i}`).differences(count)),
+    offsets: (header.layouts ?? []).map((_, i) => inUnits(`offset ${i}`, column(`offset ${i}`).differences(count))),
     pools: (header.layouts ?? []).map((_, i) => column(`pool ${i}`)?.numbers(count) ?? null),
   };
 }

@@ -72,7 +72,7 @@ function onKey(event) {
     "?": actions["help-button"], "/": () => { $("search").focus(); $("search").select(); },
     b: () => chooseLayout(state.layout + 1), B: () => chooseLayout(state.layout - 1),
     g: () => { state.by = (state.by + 1) % scene.groupings.length; refresh(); },
-    n: () => next(1), N: () => next(-1), Escape: clear,
+    n: () => next(1), N: () => next(-1), Escape: () => { if ($("help").hidden) clear(); else actions["help-button"](); },
   };
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
   let act = keys[event.key];
@@ -84,10 +84,12 @@ function onKey(event) {
 }
 
 function onWheel(event) {
-  event.preventDefault();
   const view = mapView();
   const amount = event.deltaY || event.deltaX;
   const axes = event.ctrlKey ? "both" : event.shiftKey ? "addresses" : "time";
+  // Where everything is shown already, the wheel scrolls the page on.
+  if (amount > 0 && axes === "time" && !state.x) return;
+  event.preventDefault();
   const time = Math.min(Math.max((event.offsetX - LEFT) / view.width, 0), 1);
   const address = Math.min(Math.max(1 - event.offsetY / view.height, 0), 1);
   zoom(Math.exp(-Math.sign(amount) * Math.min(Math.abs(amount), 100) / 400), { time, address, axes });

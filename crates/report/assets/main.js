@@ -8,29 +8,35 @@ const chosenMoment = () => state.at ?? run().peak.time;
 
 function fullView() {
   const total = (layout) => layout.heights.reduce((sum, height) => sum + height, 0);
-  const height = state.same ? Math.max(...scene.layouts.map(total)) : total(scene.layouts[state.layout]);
+  // Without reuse everything else would be flat beside it.
+  const alike = scene.layouts.filter((layout, place) => place === state.layout || layout.origin !== "no reuse");
+  const height = state.same ? Math.max(...alike.map(total)) : total(scene.layouts[state.layout]);
   const [from, to] = run().span;
   return { x: [from, Math.max(to, from + 1)], y: [0, Math.max(height, 1) * 1.03] };
 }
 
+// A name that says something, or else the line that asked for it, or its group.
 function labelOf(buffer) {
   const name = model.usage.names.get(buffer);
-  const grouping = scene.groupings[state.by];
-  const isNumber = /^\d+(#\d+)?$/.test(name) && grouping.name !== "size";
-  return isNumber ? grouping.keys[model.groupOf[buffer]] || name : name;
+  if (!/^\d+(#\d+)?$/.test(name)) return name;
+  return lineOf(buffer).split("/").at(-1) || (scene.groupings[state.by].name === "size" ? name : keyText(model.groupOf[buffer]));
+}
+
+function lineOf(buffer) {
+  const line = scene.groupings.findIndex((grouping) => grouping.name === "line");
+  return line >= 0 && model.groups ? scene.groupings[line].keys[model.groups[line][buffer]] : "";
 }
 
 function longLabel(buffer) {
   const name = model.usage.names.get(buffer);
-  const line = scene.groupings.findIndex((grouping) => grouping.name === "line");
-  const site = line >= 0 && model.groups ? scene.groupings[line].keys[model.groups[line][buffer]] : "";
-  return shortText(site ? `${shortText(name)} · ${site}` : name);
+  const line = lineOf(buffer);
+  return shortText(line ? `${shortText(name)} · ${line}` : name);
 }
 
 // The chosen layout, coloured as chosen.
 function prepare() {
   model.layout = scene.layouts[state.layout];
-  const { colours, order } = colourOfGroups(scene.groupings[state.by].weights);
+  const { colours, order } = colourOfGroups(scene.groupings[state.by]);
   model.groupColours = colours;
   model.groupOrder = order;
   const loaded = runs[model.layout.run];
@@ -81,6 +87,7 @@ function refresh() {
   prepare();
   drawChoices();
   drawLegends();
+  for (const section of document.querySelectorAll(".run-findings")) section.hidden = Number(section.dataset.run) !== model.layout.run;
   draw(false);
   if (model.usage) {
     drawTable();

@@ -350,6 +350,8 @@ function drawTimes(pen, view, height) {
     const half = pen.measureText(text).width / 2 + 2;
     pen.fillText(text, Math.min(Math.max(screen.x(at), LEFT + half), LEFT + view.width - half), height - BOTTOM / 2);
   }
+  pen.textAlign = "right";
+  pen.fillText("event", LEFT - 6, height - BOTTOM / 2);
   pen.textAlign = "left";
 }
 

@@ -41,6 +41,8 @@ function ticks(low, high, wanted, bases) {
   let step = scale * factors.find((factor) => scale * factor >= rough);
   step = Math.max(step, 1);
   const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high; at += step) found.push(at);
+  const first = Math.ceil(low / step);
+  const count = Math.min(Math.floor(high / step) - first + 1, 200);
+  for (let i = 0; i < count; i += 1) found.push((first + i) * step);
   return found;
 }

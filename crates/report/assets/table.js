@@ -23,17 +23,15 @@ function heldAt(usage, buffer, time) {
 
 function aliveAt(usage, time) {
   const alive = [];
+  const largest = new Map();
   for (let buffer = 0; buffer < usage.count; buffer += 1) {
     const held = heldAt(usage, buffer, time);
     if (held === 0) continue;
     const set = usage.aliases.get(buffer);
-    const isCovered = set?.some((other) => {
-      const theirs = heldAt(usage, other, time);
-      return theirs > held || (theirs === held && set.indexOf(other) > set.indexOf(buffer));
-    });
-    if (!isCovered) alive.push([buffer, held]);
+    if (!set) alive.push([buffer, held]);
+    else if (!largest.has(set) || largest.get(set)[1] <= held) largest.set(set, [buffer, held]);
   }
-  return alive.sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+  return [...alive, ...largest.values()].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 }
 
 function drawTable() {
@@ -41,7 +39,9 @@ function drawTable() {
   const time = chosenMoment();
   const alive = aliveAt(usage, time);
   model.alive = alive.map(([buffer]) => buffer);
-  const total = alive.reduce((sum, [, held]) => sum + held, 0);
+  const counted = alive.reduce((sum, [, held]) => sum + held, 0);
+  // What may share memory is counted by the planner, at the peak.
+  const total = time === run().peak.time ? run().peak.live : counted;
   const step = run().steps.find(([, at]) => time <= at);
   const when = time === run().peak.time ? "At the peak" : "Chosen moment";
   document.getElementById("moment").textContent =
@@ -130,6 +130,24 @@ function clockText(time) {
   return ` (${durationText(clock.readings[place] - clock.readings[0])})`;
 }
 
+// The offset in its pool, and which that is where there are several.
+function placeText(usage, buffer) {
+  if (!model.tree) return null;
+  const pools = usage.pools[model.layout.detail] ?? usage.pool;
+  const pool = pools ? pools[buffer] : 0;
+  const name = usage.header.pools.length > 1 ? ` in ${usage.header.pools[pool].name}` : "";
+  return `offset ${countText(usage.offsets[model.layout.detail][buffer])}${name}`;
+}
+
+// The lines of Python first; what lies under them can be opened.
+function stack(frames) {
+  const list = (some) => element("ol", null, ...some.map((frame) => element("li", null, frame)));
+  const python = frames.filter((frame) => /\.py:\d+/.test(frame));
+  if (python.length === 0 || python.length === frames.length) return list(frames);
+  const all = element("details", null, element("summary", null, `all ${frames.length} frames`), list(frames));
+  return element("div", null, list(python), all);
+}
+
 function drawSelected() {
   const panel = document.getElementById("selected");
   panel.hidden = state.selected < 0 || !model.usage;
@@ -139,7 +157,7 @@ function drawSelected() {
   const facts = [
     `${bytesText(usage.size[buffer])} (${countText(usage.size[buffer])} bytes)`,
     `events ${countText(usage.lower[buffer])} to ${countText(usage.upper[buffer])}${clockText(usage.lower[buffer])}`,
-    model.top ? `offset ${countText(model.top[buffer])}` : null,
+    placeText(usage, buffer),
     usage.stream && usage.stream[buffer] > 0 ? `stream ${usage.header.streams[usage.stream[buffer] - 1]}` : null,
     usage.freedAt(buffer) !== null ? `freed at ${countText(usage.freedAt(buffer))}, in use until its end` : null,
     usage.gaps.has(buffer) ? `away ${usage.gaps.get(buffer).length} times` : null,
@@ -147,6 +165,6 @@ function drawSelected() {
   const site = usage.site && usage.site[buffer] > 0 ? usage.header.texts[usage.site[buffer] - 1] : "";
   const groups = scene.groupings.map((grouping, by) => grouping.keys[model.groups[by][buffer]])
     .filter((key, by) => key && scene.groupings[by].name !== "size" && scene.groupings[by].name !== "line");
-  const frames = site ? element("ol", null, ...site.split("; ").map((frame) => element("li", null, frame))) : null;
+  const frames = site ? stack(site.split("; ")) : null;
   panel.replaceChildren(element("b", null, element("bdi", null, usage.names.get(buffer))), ` · ${[...groups, ...facts].join(" · ")}`, ...(frames ? [frames] : []));
 }

@@ -26,8 +26,9 @@ pub fn moment_parts(usage: &Usage, explanation: &Explanation) -> Vec<String> {
         format!(", {} after the start", words::duration(time))
     });
     let what = if is_peak { "peak" } else { "alive" };
-    let now = format!("{what} {} at event {}{step}{}", moment.live, moment.time, after.unwrap_or_default());
-    let highest = (!is_peak).then(|| format!("peak {} at event {}", peak.live, peak.time));
+    let after = after.unwrap_or_default();
+    let now = format!("{what} {} at event {}{step}{after}", moment.live, words::event(moment.time));
+    let highest = (!is_peak).then(|| format!("peak {} at event {}", peak.live, words::event(peak.time)));
     let planned = explanation.planned.map(|planned| format!("planned {planned}"));
     [Some(now), highest, planned].into_iter().flatten().collect()
 }
@@ -50,7 +51,12 @@ fn alive(usage: &Usage, explanation: &Explanation) -> Vec<String> {
             (count, Some(place)) => format!("{} × {place}", thousands(count)),
             (count, None) => format!("{} × {}", thousands(count), usage.problem.buffer(first).size),
         };
-        lines.push(cut(&format!("  {:>10} {share:>5.1}% {since:>11} {until:>11}  {what}", bytes.to_string())));
+        lines.push(cut(&format!(
+            "  {:>10} {share:>5.1}% {:>11} {:>11}  {what}",
+            bytes.to_string(),
+            words::event(since),
+            words::event(until)
+        )));
     }
     if !rest.is_empty() {
         let bytes: lowtide_core::Bytes = rest.iter().map(|alike| alike.bytes).sum();
@@ -75,9 +81,7 @@ fn late(usage: &Usage, explanation: &Explanation) -> Vec<String> {
     }
     let mut lines = vec![String::new(), "freed too late".to_owned()];
     for one in late.iter().take(ROWS) {
-        let saves = if one.saves.get() > 0 { format!(", {} of the peak", one.saves) } else { String::new() };
-        let text = format!("{} alive there{saves}: {}", one.bytes, words::late(usage, one));
-        lines.extend(wrapped(&text, "  - ", "    "));
+        lines.extend(wrapped(&words::late_with_cost(usage, one), "  - ", "    "));
     }
     if late.len() > ROWS {
         lines.push(format!("  +{} more", thousands(late.len() - ROWS)));
@@ -93,7 +97,7 @@ fn remedies(usage: &Usage, explanation: &Explanation) -> Vec<String> {
     }
     lines.push("what would lower it, one change at a time".to_owned());
     for (place, remedy) in explanation.remedies.iter().enumerate() {
-        let text = words::remedy(usage, remedy);
+        let text = words::remedy(usage, explanation.moment.time, remedy);
         let saves = format!("−{}, to {}{}", remedy.saves, remedy.peak, words::measure(&remedy.change));
         lines.extend(wrapped(&format!("{saves}: {text}"), &format!("{:>3}. ", place + 1), "     "));
     }

@@ -8,7 +8,11 @@ use crate::words;
 /// An explanation as an object. Amounts are bytes; fields are added, never removed.
 #[derive(Debug, Serialize)]
 pub struct ExplanationNumbers {
+    kind: &'static str,
     version: u32,
+    /// The pool that is explained, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<String>,
     /// The moment that is explained.
     event: i64,
     step: Option<u64>,
@@ -34,6 +38,10 @@ struct AliveNumbers {
     until: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
+    /// The frame that tells most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+    /// All frames, the innermost first.
     #[serde(skip_serializing_if = "Option::is_none")]
     site: Option<String>,
     stream: u64,
@@ -59,12 +67,19 @@ struct RemedyNumbers {
     buffers: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    align: Option<u64>,
     /// Who is away when.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     windows: Vec<WindowNumbers>,
+    /// Who would end when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ends: Vec<EndNumbers>,
     text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct EndNumbers {
+    id: String,
+    upper: i64,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,8 +90,8 @@ struct WindowNumbers {
 }
 
 impl ExplanationNumbers {
-    /// `explanation` of `usage`.
-    pub fn new(usage: &Usage, explanation: &Explanation) -> Self {
+    /// `explanation` of `usage`, which is `pool` where there are several.
+    pub fn new(usage: &Usage, pool: Option<String>, explanation: &Explanation) -> Self {
         let Moment { time, step, live } = explanation.moment;
         let peak = explanation.peak;
         let id = |buffer: BufferIndex| usage.problem.buffer(buffer).id.to_string();
@@ -91,6 +106,7 @@ impl ExplanationNumbers {
                 since: buffer.lifetime.lower,
                 until: buffer.lifetime.upper,
                 category: text(label.category),
+                place: words::place(usage, alive.buffer),
                 site: text(label.site),
                 stream: label.stream.0,
             }
@@ -116,17 +132,21 @@ impl ExplanationNumbers {
                 Change::Split { parts, .. } => Some(parts),
                 _ => None,
             },
-            align: match remedy.change {
-                Change::Alignment { align } => Some(align.get()),
-                _ => None,
-            },
             windows: windows_of(&remedy.change)
                 .map(|(buffer, Lifetime { lower, upper })| WindowNumbers { id: id(buffer), lower, upper })
                 .collect(),
-            text: words::remedy(usage, remedy),
+            ends: match &remedy.change {
+                Change::Release(release) => {
+                    release.ends.iter().map(|end| EndNumbers { id: id(end.buffer), upper: end.at }).collect()
+                }
+                _ => Vec::new(),
+            },
+            text: words::remedy(usage, time, remedy),
         });
         Self {
+            kind: "explanation",
             version: 1,
+            pool,
             event: time,
             step: step.map(|step| step.0),
             live,

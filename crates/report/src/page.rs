@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use lowtide_core::{Bytes, Moment};
 
 use crate::scene::{self, Shown};
-use crate::{Curve, Group, Grouping, alive_at, counted, group, peak};
+use crate::{Difference, Finding, Findings, Group, Grouping, alive_at, counted, group, peak};
 
 /// What goes into a page.
 #[derive(Clone, Debug)]
@@ -20,19 +20,12 @@ pub struct Page<'a> {
     pub runs: &'a [Shown<'a>],
     /// For each run the element that lets it be read back, such as `lowtide_formats` writes it.
     pub data: &'a [String],
-    /// What was found out, in sentences, with what each is worth.
-    pub findings: &'a [Finding],
+    /// With two runs: what their groups hold at the two peaks.
+    pub differences: &'a [Difference],
+    /// What the reader of the inputs should know, a line each.
+    pub notes: &'a [String],
     /// The name and version of the program that makes the page.
     pub generator: &'a str,
-}
-
-/// A sentence for people, and the bytes it is about.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
-    /// What is saved, where the sentence is a remedy.
-    pub saves: Option<Bytes>,
-    /// The sentence.
-    pub text: String,
 }
 
 const TEMPLATE: &str = include_str!("../assets/page.html");
@@ -66,7 +59,9 @@ pub fn page(page: &Page<'_>) -> String {
         ("style", STYLE),
         ("moment", &moment),
         ("table", &table),
-        ("findings", &findings(page.findings)),
+        ("notes", &notes(page.notes)),
+        ("comparison", &comparison(page.differences)),
+        ("findings", &page.runs.iter().enumerate().map(|run| findings(run, page.runs.len())).collect::<String>()),
         // Inside a script only `<` can end it.
         ("scene", &scene.replace('<', "\\u003c")),
         ("script", &format!("(() => {{\n\"use strict\";\n{}}})();", SCRIPTS.concat())),
@@ -93,8 +88,8 @@ fn filled(places: &[(&str, &str)]) -> String {
 /// Who is alive at the peak of the last run, as a table that needs no script.
 fn table(runs: &[Shown<'_>]) -> (String, String) {
     const MOST: usize = 20;
-    let Some(Shown { usage, .. }) = runs.last() else { return (String::new(), String::new()) };
-    let Moment { time, live, .. } = peak(usage, &Curve::live(&usage.problem));
+    let Some(Shown { usage, live, .. }) = runs.last() else { return (String::new(), String::new()) };
+    let Moment { time, live, .. } = peak(usage, live);
     let alive = alive_at(usage, time);
     let by = Grouping::telling(usage);
     let groups = group(usage, &alive, by);
@@ -121,18 +116,67 @@ fn table(runs: &[Shown<'_>]) -> (String, String) {
     (format!("At the peak, event {time}: {live} in {}", counted(alive.len(), "buffer")), table)
 }
 
-fn findings(findings: &[Finding]) -> String {
-    if findings.is_empty() {
+/// What was found out about the run at `place`; the page shows that of the run it shows.
+fn findings((place, shown): (usize, &Shown<'_>), count: usize) -> String {
+    let Findings { late, remedies } = shown.findings;
+    let of = if count > 1 { format!(" of {}", escaped(shown.name)) } else { String::new() };
+    let remedies = remedies.iter().map(|Finding { saves, leaves, text }| {
+        format!("<li><b>−{saves}</b>, to {}: {}</li>", escaped(leaves), prose(text))
+    });
+    let late = late.iter().map(|text| format!("<li>{}</li>", prose(text)));
+    let list = |title: &str, items: String| {
+        if items.is_empty() { String::new() } else { format!("<h2>{title}</h2><ol class=\"findings\">{items}</ol>") }
+    };
+    let lists = list(&format!("What would lower the peak{of}, one change at a time"), remedies.collect())
+        + &list(&format!("Freed too late{}", if count > 1 { &of } else { "" }), late.collect());
+    format!("<section class=\"run-findings\" data-run=\"{place}\">{lists}</section>")
+}
+
+/// The groups of two runs side by side.
+fn comparison(differences: &[Difference]) -> String {
+    const MOST: usize = 30;
+    if differences.is_empty() {
         return String::new();
     }
-    let items = findings.iter().map(|finding| {
-        let saves = finding.saves.map(|saves| format!("<b>−{saves}</b> ")).unwrap_or_default();
-        format!("<li>{saves}{}</li>", escaped(&finding.text))
-    });
+    let row = |one: &Difference| {
+        let key = if one.key.is_empty() { "(unknown)" } else { &one.key };
+        format!(
+            "<tr><td class=\"name\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
+             <td class=\"number\">{}</td></tr>",
+            escaped(key),
+            one.before,
+            one.after,
+            one.change()
+        )
+    };
+    let sum = |of: fn(&Difference) -> Bytes, part: &[Difference]| part.iter().map(of).sum::<Bytes>();
+    let total = |key: &str, part: &[Difference]| {
+        let (before, after) = (sum(|one| one.before, part), sum(|one| one.after, part));
+        row(&Difference { key: key.to_owned(), before, after })
+    };
+    let (shown, rest) = differences.split_at(differences.len().min(MOST));
+    let more = if rest.is_empty() { String::new() } else { total(&format!("+{} that changed less", rest.len()), rest) };
     format!(
-        "<section aria-label=\"What would lower the peak\"><h2>What would lower the peak</h2><ol class=\"findings\">{}</ol></section>",
-        items.collect::<String>()
+        "<section aria-label=\"The two peaks\"><h2>Alive at the two peaks</h2><div class=\"scroll\"><table class=\"comparison\">\
+         <thead><tr><th scope=\"col\"></th><th scope=\"col\" class=\"number\">before</th>\
+         <th scope=\"col\" class=\"number\">after</th><th scope=\"col\" class=\"number\">change</th></tr></thead>\
+         <tbody>{}{}{more}</tbody></table></div></section>",
+        total("in all", differences),
+        shown.iter().map(row).collect::<String>()
     )
+}
+
+fn notes(notes: &[String]) -> String {
+    notes.iter().fold(String::new(), |mut all, note| {
+        let _ = write!(all, "<p class=\"note\">Note: {}</p>", escaped(note));
+        all
+    })
+}
+
+/// A sentence, with what stands between backticks set as code.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts.map(|(n, part)| if n % 2 == 1 { format!("<code>{}</code>", escaped(part)) } else { escaped(part) }).collect()
 }
 
 /// Text that can stand between tags and in attributes.
@@ -153,6 +197,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Curve;
     use lowtide_core::{
         Buffer, Label, Layout, Lifetime, Origin, Placement, Plan, PoolIndex, Problem, TextIndex, Usage,
     };
@@ -170,10 +215,20 @@ mod tests {
         usage
     }
 
-    fn made(title: &str, usage: &Usage, findings: &[Finding]) -> String {
-        let runs = [Shown { name: title, usage }];
+    fn made(title: &str, usage: &Usage, remedies: &[Finding]) -> String {
+        let live = Curve { points: vec![(0, Bytes::new(1024)), (5, Bytes::ZERO)] };
+        let findings = Findings { late: Vec::new(), remedies: remedies.to_vec() };
+        let runs = [Shown { name: title, usage, live: &live, findings: &findings }];
         let data = ["<script type=\"x\">DATA-ELEMENT</script>".to_owned()];
-        page(&Page { title, headline: "peak 1.0 KiB", runs: &runs, data: &data, findings, generator: "lowtide 0" })
+        page(&Page {
+            title,
+            headline: "peak 1.0 KiB",
+            runs: &runs,
+            data: &data,
+            differences: &[],
+            notes: &[title.to_owned()],
+            generator: "lowtide 0",
+        })
     }
 
     #[test]
@@ -182,12 +237,12 @@ mod tests {
         let mut usage = usage(hostile);
         usage.texts.push(hostile.into());
         usage.labels[0] = Label { category: Some(TextIndex(0)), ..Label::default() };
-        let finding = Finding { saves: Some(Bytes::new(512)), text: hostile.to_owned() };
+        let finding = Finding { saves: Bytes::new(512), leaves: "0 B".to_owned(), text: hostile.to_owned() };
         let page = made(hostile, &usage, &[finding]);
         assert!(!page.contains("<script>alert"));
         assert_eq!(page.matches("DATA-ELEMENT").count(), 1);
         assert!(page.contains("\\u003c/script>\\u003cscript>alert"));
-        assert!(page.contains("<b>−512 B</b> &lt;/script&gt;"));
+        assert!(page.contains("<b>−512 B</b>, to 0 B: &lt;/script&gt;"));
     }
 
     #[test]

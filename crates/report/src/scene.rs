@@ -6,20 +6,21 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use lowtide_core::{BufferIndex, Bytes, Layout, Moment, Origin, TextIndex, Usage};
+use lowtide_core::{Buffer, BufferIndex, Bytes, Layout, Moment, Origin, TextIndex, Usage};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::{Curve, Detail, Grouping, peak};
+use crate::{Curve, Detail, Findings, Grouping, alive_at, peak};
 
-/// Above this many buffers only the last layout of a run can be looked into; of the others there is an overview.
-pub const MOST_DETAILED: usize = 200_000;
+/// Above this many buffers only the recorded and the last layout of a run can be looked into; of the others there is an
+/// overview.
+const MOST_DETAILED: usize = 200_000;
 
 /// Below this many buffers the data is there as soon as an overview would be.
 const LEAST_FOR_OVERVIEW: usize = 5_000;
 
 /// How many things an overview may hold.
-const MOST_IN_OVERVIEW: usize = 12_000;
+const MOST_IN_OVERVIEW: usize = 8_000;
 
 const CURVE_POINTS: usize = 2_000;
 
@@ -30,6 +31,10 @@ pub struct Shown<'a> {
     pub name: &'a str,
     /// How it used memory; it has at least one layout.
     pub usage: &'a Usage,
+    /// The bytes alive over time, of all pools together.
+    pub live: &'a Curve,
+    /// What was found out about it.
+    pub findings: &'a Findings,
 }
 
 /// What is written into the page as JSON.
@@ -77,14 +82,15 @@ struct LayoutScene {
 struct GroupingScene {
     name: &'static str,
     keys: Vec<String>,
-    /// Bytes times events.
+    /// Bytes at the peaks; where there are none, bytes times events, which are less than a byte at a peak.
     weights: Vec<f64>,
 }
 
 /// The scene, and for each run what the browser needs to look deeper.
 pub(crate) fn scene(shown: &[Shown<'_>]) -> (Scene, Vec<Vec<u8>>) {
     let mut groupings = Groupings::new(shown);
-    let of_runs: Vec<Vec<Vec<u32>>> = shown.iter().map(|one| groupings.of(one.usage)).collect();
+    let of_runs: Vec<Vec<Vec<u32>>> =
+        shown.iter().map(|one| groupings.of(one.usage, peak(one.usage, one.live).time)).collect();
     let first_grouping = groupings.first(shown);
     let mut layouts = Vec::new();
     let mut views = Vec::new();
@@ -114,7 +120,7 @@ pub(crate) fn scene(shown: &[Shown<'_>]) -> (Scene, Vec<Vec<u8>>) {
     let scene = Scene {
         version: 1,
         runs: shown.iter().map(run_scene).collect(),
-        first_layout: layouts.len().saturating_sub(1),
+        first_layout: first_layout(shown),
         layouts,
         groupings: groupings.scenes,
         first_grouping,
@@ -136,13 +142,21 @@ pub fn carried(usage: &Usage) -> Cow<'_, Usage> {
 
 /// Whether the map of this layout can be looked into down to the last buffer.
 fn has_detail(usage: &Usage, layout: usize) -> bool {
-    usage.problem.buffers.len() <= MOST_DETAILED || layout + 1 == usage.layouts.len()
+    let is_main = layout + 1 == usage.layouts.len() || usage.layouts[layout].origin == Origin::Recorded;
+    usage.problem.buffers.len() <= MOST_DETAILED || is_main
+}
+
+/// What happened comes first, where it is known; else the last: of two runs the second's.
+fn first_layout(shown: &[Shown<'_>]) -> usize {
+    let mut origins = shown.iter().flat_map(|one| &one.usage.layouts).map(|layout| layout.origin);
+    let recorded = origins.clone().enumerate().filter(|&(_, origin)| origin == Origin::Recorded).last();
+    recorded.map_or(origins.by_ref().count().saturating_sub(1), |(place, _)| place)
 }
 
 fn run_scene(shown: &Shown<'_>) -> RunScene {
     let usage = shown.usage;
-    let live = Curve::live(&usage.problem);
-    let Moment { time, live: bytes, .. } = peak(usage, &live);
+    let live = shown.live;
+    let Moment { time, live: bytes, .. } = peak(usage, live);
     let span = usage.span();
     let bound = |layout: &&Layout| layout.origin == Origin::Planned;
     RunScene {
@@ -207,8 +221,11 @@ impl Groupings {
     }
 
     /// The group of each buffer of `usage`, by grouping.
-    fn of(&mut self, usage: &Usage) -> Vec<Vec<u32>> {
+    fn of(&mut self, usage: &Usage, peak: i64) -> Vec<Vec<u32>> {
         let Self { kinds, scenes, places } = self;
+        let area = |buffer: &Buffer| buffer.size.get() as f64 * buffer.lifetime.length() as f64;
+        let whole: f64 = usage.problem.buffers.iter().map(area).sum::<f64>() + 1.0;
+        let at_peak = alive_at(usage, peak);
         let columns = kinds.iter().zip(scenes).zip(places).map(|((&kind, scene), places)| {
             // Buffers of one site are of one module and line; reading a site takes longer than anything else here.
             let mut of_sites: FxHashMap<TextIndex, u32> = FxHashMap::default();
@@ -226,10 +243,14 @@ impl Groupings {
                     of_sites.insert(site, place);
                 }
                 let buffer = usage.problem.buffer(buffer);
-                scene.weights[place as usize] += buffer.size.get() as f64 * buffer.lifetime.length() as f64;
+                scene.weights[place as usize] += buffer.size.get() as f64 * buffer.lifetime.length() as f64 / whole;
                 place
             };
-            usage.problem.indices().map(group).collect()
+            let groups: Vec<u32> = usage.problem.indices().map(group).collect();
+            for holding in &at_peak {
+                scene.weights[groups[holding.buffer.get()] as usize] += holding.bytes.get() as f64;
+            }
+            groups
         });
         columns.collect()
     }

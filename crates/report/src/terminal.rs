@@ -1,6 +1,6 @@
 //! The report in eighty columns: what was alive over time, a strip of the memory at the peak, and who is alive there.
 
-use lowtide_core::{Bytes, Layout, Moment, Usage};
+use lowtide_core::{Bytes, Layout, Moment, Origin, Usage};
 
 use crate::ink::WIDTH;
 use crate::{Curve, Group, Grouping, Holding, Ink, alive_at, counted, group, peak, thousands};
@@ -12,16 +12,15 @@ const STRIP_ROWS: usize = 6;
 const LETTERS: &[u8] = b"ABCDEFGHIJKL";
 
 /// The view of `usage`, line by line, none longer than eighty characters. Letters are the groups of the table.
-pub fn terminal(usage: &Usage, by: Grouping, ink: Ink) -> Vec<String> {
-    let live = Curve::live(&usage.problem);
-    let moment = peak(usage, &live);
+pub fn terminal(usage: &Usage, live: &Curve, by: Grouping, ink: Ink) -> Vec<String> {
+    let moment = peak(usage, live);
     let alive = alive_at(usage, moment.time);
     let groups = group(usage, &alive, by);
-    let mut lines = curve(usage, &live, moment, ink);
+    let mut lines = curve(usage, live, moment, ink);
     for layout in &usage.layouts {
-        if matches!(layout.origin, lowtide_core::Origin::Recorded | lowtide_core::Origin::Planned) {
+        if matches!(layout.origin, Origin::Recorded | Origin::Planned) {
             lines.push(String::new());
-            lines.extend(strip(usage, layout, &alive, by, &groups, ink));
+            lines.extend(strip(usage, layout, (moment.time, &alive), by, &groups, ink));
         }
     }
     lines.push(String::new());
@@ -52,8 +51,9 @@ fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
     let mut highest = vec![Bytes::ZERO; columns];
     let ends = live.points.iter().skip(1).map(|point| point.0).chain([span.end]);
     for (&(start, bytes), end) in live.points.iter().zip(ends) {
-        let last = column_of(end.max(start + 1) - 1).min(columns - 1);
-        for column in &mut highest[column_of(start).min(columns - 1)..=last] {
+        let first = column_of(start).min(columns - 1);
+        let last = column_of(end).saturating_sub(1).clamp(first, columns - 1);
+        for column in &mut highest[first..=last] {
             *column = (*column).max(bytes);
         }
     }
@@ -77,7 +77,7 @@ fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
     let at = column_of(moment.time).min(columns - 1);
     let mark = if ink == Ink::Ascii { '^' } else { '▲' };
     let step = moment.step.map(|step| format!(", step {step}")).unwrap_or_default();
-    let words = format!("peak at event {}{step}", moment.time);
+    let words = format!("peak at event {}{step}", crate::words::event(moment.time));
     let line = if at + 2 + words.chars().count() <= columns {
         format!("{:LABEL$} {:at$}{mark} {words}", "", "")
     } else {
@@ -88,7 +88,14 @@ fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
 }
 
 /// The memory at the peak, a letter for the group that holds most of each stretch.
-fn strip(usage: &Usage, layout: &Layout, alive: &[Holding], by: Grouping, groups: &[Group], ink: Ink) -> Vec<String> {
+fn strip(
+    usage: &Usage,
+    layout: &Layout,
+    (time, alive): (i64, &[Holding]),
+    by: Grouping,
+    groups: &[Group],
+    ink: Ink,
+) -> Vec<String> {
     let columns = WIDTH - LABEL - 1;
     let total = layout.plan.peak().get();
     let cells = columns * STRIP_ROWS;
@@ -123,12 +130,14 @@ fn strip(usage: &Usage, layout: &Layout, alive: &[Holding], by: Grouping, groups
         }
     };
     let letters: Vec<char> = held.iter().enumerate().map(letter).collect();
-    let title = format!(
-        "memory at the peak, {}: {} in all, {} a letter, {free} is free",
-        layout.origin.name(),
-        Bytes::new(total),
-        Bytes::new(per_cell)
-    );
+    let (name, total, per_cell_text) = (layout.origin.name(), Bytes::new(total), Bytes::new(per_cell));
+    let reserved = Curve::reserved(usage);
+    let title = if layout.origin == Origin::Recorded && !reserved.points.is_empty() {
+        let held = reserved.at(time);
+        format!("memory at the peak, {name}: {held} of {total} held, {per_cell_text} a letter")
+    } else {
+        format!("memory at the peak, {name}: {total} in all, {per_cell_text} a letter, {free} is free")
+    };
     let mut lines = vec![title];
     lines.extend(letters.chunks(columns).enumerate().map(|(row, letters)| {
         let label = Bytes::new((row * columns) as u64 * per_cell).to_string();
@@ -166,7 +175,7 @@ fn table(groups: &[Group], moment: Moment, count: usize, by: Grouping, ink: Ink)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_core::{Buffer, Label, Lifetime, Origin, Placement, Plan, PoolIndex, Problem, TextIndex};
+    use lowtide_core::{Buffer, Label, Lifetime, Placement, Plan, PoolIndex, Problem, TextIndex};
     use proptest::prelude::*;
 
     fn usage(shapes: &[(i64, i64, u64)]) -> Usage {
@@ -185,13 +194,32 @@ mod tests {
         usage
     }
 
+    /// The bytes alive, counted naively.
+    fn live(usage: &Usage) -> Curve {
+        let lives = || usage.problem.buffers.iter().map(|buffer| (buffer.lifetime, buffer.size));
+        let mut times: Vec<i64> = lives().flat_map(|(life, _)| [life.lower, life.upper]).collect();
+        times.sort_unstable();
+        times.dedup();
+        let at =
+            |time: i64| lives().filter(|(life, _)| life.lower <= time && time < life.upper).map(|(_, size)| size).sum();
+        Curve { points: times.into_iter().map(|time| (time, at(time))).collect() }
+    }
+
+    #[test]
+    fn few_events_leave_no_holes_in_the_curve() {
+        let usage = usage(&[(0, 2, 100), (1, 2, 100)]);
+        let lines = terminal(&usage, &live(&usage), Grouping::Size, Ink::Ascii);
+        assert!(lines[CURVE_ROWS - 1].trim_start().chars().all(|letter| letter == '#'), "{lines:#?}");
+    }
+
     proptest! {
         #[test]
         fn no_line_is_longer_than_eighty_characters(
             shapes in prop::collection::vec((-1_000_000_i64..1_000_000, 0_i64..1_000_000, 0_u64..1 << 40), 0..60),
         ) {
             for (by, ink) in [(Grouping::Module, Ink::Blocks), (Grouping::Size, Ink::Ascii)] {
-                let lines = terminal(&usage(&shapes), by, ink);
+                let usage = usage(&shapes);
+                let lines = terminal(&usage, &live(&usage), by, ink);
                 prop_assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{:#?}", lines);
                 prop_assert!(ink == Ink::Blocks || lines.iter().all(|line| line.is_ascii()), "{:#?}", lines);
             }
@@ -205,7 +233,7 @@ mod tests {
         for (label, category) in usage.labels.iter_mut().zip([0, 1, 1, 1]) {
             *label = Label { category: Some(TextIndex(category)), ..Label::default() };
         }
-        let lines = terminal(&usage, Grouping::Category, Ink::Ascii);
+        let lines = terminal(&usage, &live(&usage), Grouping::Category, Ink::Ascii);
         let text = lines.join("\n");
         assert!(text.contains("  A       600 B   60.0%          1  weights?[31m"), "{text}");
         assert!(text.contains("  B       400 B   40.0%          2  activation"), "{text}");

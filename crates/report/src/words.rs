@@ -6,35 +6,36 @@ use lowtide_core::{
 
 use crate::{counted, line, thousands};
 
-/// What `remedy` asks for, in a sentence without the bytes that it saves.
-pub fn remedy(usage: &Usage, remedy: &Remedy) -> String {
+/// What `remedy` asks for, in a sentence without the bytes that it saves; `moment` is the event that is explained.
+pub fn remedy(usage: &Usage, moment: i64, remedy: &Remedy) -> String {
     match &remedy.change {
-        Change::InPlace { pairs } => match pairs.first() {
-            Some(&(input, output)) => format!(
-                "in place: write {} over {}, which goes once that is there{}",
-                buffer(usage, output),
-                buffer(usage, input),
-                in_other_steps(pairs.len() - 1)
-            ),
-            None => "in place".to_owned(),
-        },
-        Change::Order { pairs } => match pairs.first() {
-            Some(&(gone, made)) => format!(
-                "order: let go of {} before {} is made, if that does not need it, instead of shortly after{}",
-                buffer(usage, gone),
-                buffer(usage, made),
-                in_other_steps(pairs.len() - 1)
-            ),
-            None => "order".to_owned(),
-        },
+        Change::InPlace { pairs } => of_pairs(usage, pairs, |input, output| {
+            format!("in place: write {output} over {input}, which goes once that is there")
+        }),
+        Change::Order { pairs } => of_pairs(usage, pairs, |gone, made| {
+            format!("order: let go of {gone} before {made} is made, if that does not need it, instead of shortly after")
+        }),
         Change::Release(release) => sooner(usage, release),
         Change::Split { family, parts } => {
             format!("split: make {} in {parts} parts, one after the other", self::family(usage, family))
         }
-        Change::Swap { family, absences, per_step } => swap(usage, family, absences, *per_step),
-        Change::Alignment { align } => format!("alignment: make every offset a multiple of {align} at most"),
-        Change::Plan => "layout: serve the plan instead of what the recorded allocator did".to_owned(),
+        Change::Swap { family, absences, per_step } => swap(usage, moment, family, absences, *per_step),
+        Change::Alignment { .. } => "alignment: do without it".to_owned(),
+        Change::Plan => {
+            "layout: serve the plan instead of what the recorded allocator did (Lowtide does not serve yet; \
+                         PyTorch's `expandable_segments:True` wins part of it back)"
+                .to_owned()
+        }
     }
+}
+
+fn of_pairs(usage: &Usage, pairs: &[(BufferIndex, BufferIndex)], say: impl Fn(String, String) -> String) -> String {
+    let Some(&(first, second)) = pairs.first() else { return String::new() };
+    let others = match pairs.len() - 1 {
+        0 => String::new(),
+        others => format!(", and so {} more", counted(others, "time")),
+    };
+    say(buffer(usage, first), buffer(usage, second)) + &others
 }
 
 /// Which peak the bytes that a remedy saves are of, where it is not that of what is alive.
@@ -44,6 +45,16 @@ pub fn measure(change: &Change) -> &'static str {
         Measure::Planned => " of the plan",
         Measure::Reserved => " of what is reserved",
     }
+}
+
+/// Why something was late and what that cost, in a sentence.
+pub(crate) fn late_with_cost(usage: &Usage, late: &Late) -> String {
+    let cost = if late.saves > Bytes::ZERO {
+        format!("{} of the peak", late.saves)
+    } else {
+        "nothing of the peak, which comes again without it".to_owned()
+    };
+    format!("{} alive there, {cost}: {}", late.bytes, self::late(usage, late))
 }
 
 /// Why something was late, in a sentence.
@@ -58,7 +69,8 @@ pub fn late(usage: &Usage, late: &Late) -> String {
         }
         Lateness::Replaced { by } => {
             let successor = by.map(|by| format!(" {}", id(usage, by))).unwrap_or_default();
-            format!("{what} {was} kept from one step until the next had made a successor{successor}")
+            let until = if usage.steps.is_empty() { "until" } else { "from one step until the next had made" };
+            format!("{what} {was} kept {until} a successor{successor}")
         }
         Lateness::Leak { per_step } => format!("each step leaves {per_step} more behind: {what}"),
         Lateness::JustAfter { events } => {
@@ -68,7 +80,7 @@ pub fn late(usage: &Usage, late: &Late) -> String {
 }
 
 /// Letting go sooner, as something to do.
-fn sooner(usage: &Usage, Release { family, why, ends }: &Release) -> String {
+fn sooner(usage: &Usage, Release { family, why, .. }: &Release) -> String {
     let what = self::family(usage, family);
     match *why {
         Lateness::NotDone { freed } => {
@@ -76,19 +88,12 @@ fn sooner(usage: &Usage, Release { family, why, ends }: &Release) -> String {
             format!("wait: have the device done with {what} when the program lets go, not {lag} later; fewer in flight")
         }
         Lateness::Replaced { .. } => {
-            let (it, was) = if family.alive.len() == 1 { ("it", "it was") } else { ("them", "they were") };
-            let at = ends.iter().find(|ending| family.alive.contains(&ending.buffer)).map_or(0, |ending| ending.at);
-            let when = if usage.steps.iter().any(|end| end.at == at) {
-                format!("with the step; {was} kept until the next had made a successor")
-            } else {
-                format!("by event {}, if nothing needs {it} after; {was} kept until replaced", thousands_of(at))
-            };
-            format!("release: let go of {what} {when}")
+            let was = if family.alive.len() == 1 { "it was" } else { "they were" };
+            let when = if usage.steps.is_empty() { "before a successor is made" } else { "when its step ends" };
+            format!("release: let go of {what} {when}, for example with `del`; {was} kept until replaced")
         }
         Lateness::Leak { per_step } => format!("leak: each step leaves {per_step} more behind; let go of {what}"),
-        Lateness::JustAfter { events } => {
-            format!("release: let go of {what} {} sooner", counted(events as usize + 1, "event"))
-        }
+        Lateness::JustAfter { .. } => format!("release: let go of {what} sooner"),
     }
 }
 
@@ -98,22 +103,26 @@ fn lag(usage: &Usage, family: &Family, freed: i64) -> String {
     between(usage, freed, end)
 }
 
-fn swap(usage: &Usage, family: &Family, absences: &[Absence], per_step: Bytes) -> String {
+fn swap(usage: &Usage, moment: i64, family: &Family, absences: &[Absence], per_step: Bytes) -> String {
     let what = self::family(usage, family);
-    let away = match absences {
-        [] => String::new(),
-        [first, ..] => {
-            let here = absences.iter().find(|absence| family.alive.first() == Some(&absence.buffer)).unwrap_or(first);
-            let Absence { window, .. } = here;
-            let length = between(usage, window.lower, window.upper);
-            format!(" for {length}, from event {} to {}", thousands_of(window.lower), thousands_of(window.upper))
-        }
+    let step = usage.step_at(moment);
+    let mut here = absences.iter().filter(|absence| usage.step_at(absence.window.lower) == step);
+    let Some(first) = here.clone().find(|absence| absence.window.lower <= moment).or_else(|| here.next()) else {
+        return format!("swap: move {what} to the host and back; {per_step} out and back");
     };
+    let in_step = || absences.iter().filter(|absence| usage.step_at(absence.window.lower) == step);
+    let is_one = in_step().all(|absence| absence.window == first.window);
+    let from = in_step().map(|absence| absence.window.lower).min().unwrap_or(first.window.lower);
+    let to = in_step().map(|absence| absence.window.upper).max().unwrap_or(first.window.upper);
+    let when = format!("from event {} to {}", event(from), event(to));
+    let length = between(usage, from, to);
+    let away = if is_one { format!("{when}, {length}") } else { format!("each for a while {when}, {length} in all") };
     let often = if usage.steps.is_empty() { "in all" } else { "a step" };
-    format!("swap: move {what} elsewhere{away}; {per_step} {often} out and back")
+    format!("swap: move {what} to the host and back, {away}; {per_step} {often} each way")
 }
 
-fn thousands_of(time: i64) -> String {
+/// An event's number.
+pub(crate) fn event(time: i64) -> String {
     let sign = if time < 0 { "-" } else { "" };
     format!("{sign}{}", thousands(time.unsigned_abs() as usize))
 }
@@ -136,10 +145,6 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
     }
 }
 
-fn in_other_steps(others: usize) -> String {
-    if others == 0 { String::new() } else { format!(", and so {} more", counted(others, "time")) }
-}
-
 /// A family as a noun.
 fn family(usage: &Usage, family: &Family) -> String {
     let Some(&first) = family.alive.first() else { return "nothing".to_owned() };
@@ -149,11 +154,7 @@ fn family(usage: &Usage, family: &Family) -> String {
     let total: Bytes = family.alive.iter().map(|&buffer| usage.problem.buffer(buffer).size).sum();
     let others = match family.elsewhere.len() {
         0 => String::new(),
-        others => format!(
-            " and {} alike {}",
-            thousands(others),
-            if usage.steps.is_empty() { "at other times" } else { "in other steps" }
-        ),
+        others => format!(" and {} alike", thousands(others)),
     };
     match family.bond {
         _ if count == 1 => format!("{}{others}", buffer(usage, first)),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lowtide_core::{StepIndex, Trace};
 use lowtide_formats::Input;
 
-use crate::question::{Question, Terms};
+use crate::question::{Part, Question, Terms};
 use crate::source::Source;
 use crate::synthetic::Synthetic;
 use crate::{Failure, show};
@@ -49,10 +49,14 @@ impl Instance {
             Self::File { path, label } => {
                 let input = Source::File(path.clone()).read(Input::read)?;
                 let step = match &input {
-                    Input::Trace(trace) => terms.step.or_else(|| middle_step(trace)),
+                    Input::Trace(trace) => terms.part.step.or_else(|| middle_step(trace)),
                     _ => None,
                 };
-                let question = Question::new(self.name(), input, &Terms { step, ..terms.clone() })?;
+                let question = Question::new(
+                    self.name(),
+                    input,
+                    &Terms { part: Part { step, ..terms.part.clone() }, ..terms.clone() },
+                )?;
                 let label = show::escaped(label);
                 let label = step.map_or_else(|| label.to_string(), |step| format!("{label} step {step}"));
                 Ok(Asked { question, label, step })

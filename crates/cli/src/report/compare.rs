@@ -1,9 +1,7 @@
 //! Two runs side by side: what the peak became, which groups made it so, and whether that is too much.
 
-use std::collections::BTreeMap;
-
 use lowtide_core::Bytes;
-use lowtide_report::{Grouping, alive_at, group};
+use lowtide_report::{Difference, Grouping, differences};
 use serde::Serialize;
 
 use super::{Arguments, Kind, data, html, wrote};
@@ -15,19 +13,23 @@ use crate::{Answer, Console, Failure, numbers, show};
 /// How much a peak may rise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Tolerance {
-    /// By so many hundredths of what it was.
-    Percent(f64),
+    /// By so many millionths of a hundredth of what it was.
+    Millionths(u64),
     /// By so many bytes.
     Bytes(Bytes),
 }
 
 impl Tolerance {
     pub fn parse(text: &str) -> Result<Self, String> {
-        let Some(percent) = text.trim().strip_suffix('%') else {
+        let text = text.trim();
+        let Some(percent) = text.strip_suffix('%') else {
+            if text.bytes().all(|digit| digit.is_ascii_digit()) {
+                return Err("write a unit: such as 2% or 64MiB".to_owned());
+            }
             return numbers::size(text).map(Self::Bytes).map_err(|_| "write such as 2% or 64MiB".to_owned());
         };
-        match percent.trim().parse() {
-            Ok(percent) if (0.0..f64::INFINITY).contains(&percent) => Ok(Self::Percent(percent)),
+        match percent.trim().parse::<f64>() {
+            Ok(percent) if (0.0..1e9).contains(&percent) => Ok(Self::Millionths((percent * 1e6).round() as u64)),
             _ => Err("write a percentage from 0 on, such as 2%".to_owned()),
         }
     }
@@ -35,8 +37,12 @@ impl Tolerance {
     /// Whether a rise from `before` to `after` is more than that.
     fn is_exceeded(self, before: Bytes, after: Bytes) -> bool {
         match self {
-            Self::Percent(percent) => after.get() as f64 > before.get() as f64 * (1.0 + percent / 100.0),
-            Self::Bytes(bytes) => after > before + bytes,
+            // In whole bytes: a rise of exactly so much is allowed, whatever the decimals.
+            Self::Millionths(millionths) => {
+                let rise = after.saturating_sub(before).get();
+                u128::from(rise) * 100_000_000 > u128::from(before.get()) * u128::from(millionths)
+            }
+            Self::Bytes(bytes) => after.saturating_sub(before) > bytes,
         }
     }
 }
@@ -44,7 +50,7 @@ impl Tolerance {
 impl std::fmt::Display for Tolerance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Percent(percent) => write!(f, "{percent}%"),
+            Self::Millionths(millionths) => write!(f, "{}%", *millionths as f64 / 1e6),
             Self::Bytes(bytes) => bytes.fmt(f),
         }
     }
@@ -53,6 +59,7 @@ impl std::fmt::Display for Tolerance {
 /// Two runs in numbers. Amounts are bytes; fields are added, never removed.
 #[derive(Debug, Serialize)]
 struct Two {
+    kind: &'static str,
     version: u64,
     before: data::One,
     after: data::One,
@@ -63,20 +70,6 @@ struct Two {
     /// Whether that is more than was allowed; absent where nothing was said.
     too_much: Option<bool>,
     groups: Vec<Difference>,
-}
-
-/// What a group holds at the two peaks.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Difference {
-    key: String,
-    before: Bytes,
-    after: Bytes,
-}
-
-impl Difference {
-    fn change(&self) -> i64 {
-        self.after.get() as i64 - self.before.get() as i64
-    }
 }
 
 /// Rows of the table of differences.
@@ -93,13 +86,14 @@ pub(super) fn run(
     console: &mut Console,
 ) -> Result<Answer, Failure> {
     let by = arguments.by.map_or_else(|| Grouping::telling(&after.usage), Grouping::from);
-    let too_much = arguments.fail_over.map(|tolerance| tolerance.is_exceeded(before.peak.live, after.peak.live));
+    let too_much = arguments.fail_over.map(|tolerance| tolerance.is_exceeded(before.peak().live, after.peak().live));
     let two = Two {
+        kind: "comparison",
         version: 1,
-        change: after.peak.live.get() as i64 - before.peak.live.get() as i64,
-        ratio: (before.peak.live > Bytes::ZERO).then(|| after.peak.live.ratio(before.peak.live)),
+        change: after.peak().live.get() as i64 - before.peak().live.get() as i64,
+        ratio: (before.peak().live > Bytes::ZERO).then(|| after.peak().live.ratio(before.peak().live)),
         too_much,
-        groups: differences(before, after, by),
+        groups: differences(at_peak(before), at_peak(after), by),
         before: data::One::new(before, by),
         after: data::One::new(after, by),
     };
@@ -111,10 +105,10 @@ pub(super) fn run(
     console.finish()?;
     if let Some((target, kind)) = output {
         match kind {
-            Kind::Html => html::write(&[before, after], target)?,
+            Kind::Html => html::write(&[before, after], &two.groups, target)?,
             Kind::Json | Kind::Csv | Kind::CsvGz => data::write(&two, target)?,
         }
-        console.say(wrote(target, *kind));
+        console.say(wrote(target, *kind, 2));
     }
     Ok(Answer::from_bool(too_much != Some(true)))
 }
@@ -123,6 +117,7 @@ fn show(two: &Two, by: Grouping, arguments: &Arguments, console: &mut Console) -
     let emphasis = if two.too_much == Some(true) { Emphasis::Bad } else { Emphasis::Strong };
     let ink = arguments.view.ink();
     let (before, after) = (two.before.live_peak, two.after.live_peak);
+    console.print(ink.written(&format!("{} → {}", show::name(&two.before.name), show::name(&two.after.name))))?;
     for line in ink.headline(&[format!("peak {before} → {after}"), change(before, after)]) {
         let line = console.paint(emphasis, line);
         console.print(line)?;
@@ -169,29 +164,13 @@ fn row(before: Option<Bytes>, after: Option<Bytes>, what: &str) -> String {
     format!("  {:>10}  {:>10}  {change:>21}  {what}", amount(before), amount(after)).trim_end().to_owned()
 }
 
-/// `+412.0 MiB (+4.2%)`.
-fn change(before: Bytes, after: Bytes) -> String {
-    if before == after {
-        return "no change".to_owned();
-    }
-    let (sign, amount) = if after > before { ('+', after - before) } else { ('−', before - after) };
-    let percent = (before > Bytes::ZERO).then(|| format!(" ({sign}{:.1}%)", 100.0 * amount.ratio(before)));
-    format!("{sign}{amount}{}", percent.unwrap_or_default())
+/// What is explained of a run, and the event of its peak.
+fn at_peak(study: &Study) -> (&lowtide_core::Usage, i64) {
+    (study.explained().0, study.peak().time)
 }
 
-/// Every group of either run, those first that changed most.
-fn differences(before: &Study, after: &Study, by: Grouping) -> Vec<Difference> {
-    let mut groups: BTreeMap<String, [Bytes; 2]> = BTreeMap::new();
-    for (side, study) in [before, after].into_iter().enumerate() {
-        for found in group(&study.usage, &alive_at(&study.usage, study.peak.time), by) {
-            groups.entry(found.key).or_default()[side] = found.bytes;
-        }
-    }
-    let mut differences: Vec<Difference> =
-        groups.into_iter().map(|(key, [before, after])| Difference { key, before, after }).collect();
-    differences
-        .sort_by_key(|difference| (std::cmp::Reverse(difference.change().unsigned_abs()), difference.key.clone()));
-    differences
+fn change(before: Bytes, after: Bytes) -> String {
+    Difference { key: String::new(), before, after }.change()
 }
 
 #[cfg(test)]
@@ -205,20 +184,13 @@ mod tests {
         assert!(!two.is_exceeded(bytes(1000), bytes(1020)));
         assert!(two.is_exceeded(bytes(1000), bytes(1021)));
         assert!(!two.is_exceeded(bytes(1000), bytes(10)));
+        let tenth = Tolerance::parse("0.1%").unwrap();
+        assert!(!tenth.is_exceeded(bytes(1000), bytes(1001)) && tenth.is_exceeded(bytes(1000), bytes(1002)));
         let fixed = Tolerance::parse("1KiB").unwrap();
         assert!(!fixed.is_exceeded(bytes(0), bytes(1024)));
         assert!(fixed.is_exceeded(bytes(0), bytes(1025)));
-        for text in ["-1%", "%", "nan%", "inf%", "two", "", "-5"] {
+        for text in ["-1%", "%", "nan%", "inf%", "two", "", "-5", "2"] {
             assert!(Tolerance::parse(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn changes_read_with_their_sign() {
-        let of = |before, after| change(Bytes::new(before), Bytes::new(after));
-        assert_eq!(of(1000, 1042), "+42 B (+4.2%)");
-        assert_eq!(of(1000, 500), "−500 B (−50.0%)");
-        assert_eq!(of(7, 7), "no change");
-        assert_eq!(of(0, 7), "+7 B");
     }
 }

@@ -12,10 +12,14 @@ use crate::{Failure, show};
 /// One run in numbers. Amounts are bytes; fields are added, never removed.
 #[derive(Debug, Serialize)]
 pub(super) struct One {
+    pub kind: &'static str,
     /// The plan's; `peak` is its height.
     #[serde(flatten)]
     pub plan: Summary,
     pub name: String,
+    /// The pool that the following is about, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// The most that was alive at once.
     pub live_peak: Bytes,
     pub peak_event: i64,
@@ -44,15 +48,18 @@ pub(super) struct GroupNumbers {
 
 impl One {
     pub fn new(study: &Study, by: Grouping) -> Self {
-        let alive = alive_at(&study.usage, study.peak.time);
-        let groups = group(&study.usage, &alive, by).into_iter();
+        let peak = study.peak();
+        let (usage, _) = study.explained();
+        let groups = group(usage, &alive_at(usage, peak.time), by).into_iter();
         let layouts = study.usage.layouts.iter();
         Self {
+            kind: "report",
             plan: study.summary.clone(),
             name: study.name.clone(),
-            live_peak: study.peak.live,
-            peak_event: study.peak.time,
-            peak_step: study.peak.step.map(|step| step.0),
+            pool: study.focus.as_ref().map(|focus| focus.pool.clone()),
+            live_peak: peak.live,
+            peak_event: peak.time,
+            peak_step: peak.step.map(|step| step.0),
             reserved_peak: study.reserved(),
             layouts: layouts
                 .map(|layout| LayoutNumbers { origin: layout.origin.name(), bytes: layout.plan.peak() })

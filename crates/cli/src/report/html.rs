@@ -3,18 +3,24 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lowtide_formats::{USAGE_ELEMENT, write_usage};
-use lowtide_report::{Page, Shown, carried, page};
+use lowtide_report::{Difference, Findings, Page, Shown, carried, page};
 
 use crate::beside::Target;
 use crate::study::Study;
 use crate::{Failure, progress, show};
 
-/// Writes the page that shows `studies`: one run, or two that are compared.
-pub(crate) fn write(studies: &[&Study], target: &Target) -> Result<(), Failure> {
+/// Writes the page that shows `studies`: one run, or two that are compared by `differences`.
+pub(crate) fn write(studies: &[&Study], differences: &[Difference], target: &Target) -> Result<(), Failure> {
     let _line = progress::Doing::new(&format!("drawing {}", show::path(target.path())));
     let data = studies.iter().map(|study| element(study)).collect::<Result<Vec<_>, _>>();
     let data = data.map_err(|error| Failure::contents(target.path().display(), error))?;
-    let runs: Vec<Shown<'_>> = studies.iter().map(|study| Shown { name: &study.name, usage: &study.usage }).collect();
+    let findings: Vec<Findings> = studies.iter().map(|study| study.findings()).collect();
+    let runs: Vec<Shown<'_>> = studies
+        .iter()
+        .zip(&findings)
+        .map(|(study, findings)| Shown { name: &study.name, usage: &study.usage, live: &study.live, findings })
+        .collect();
+    let notes: Vec<String> = studies.iter().flat_map(|study| study.notes.iter().cloned()).collect();
     let names: Vec<&str> = studies.iter().map(|study| &*study.name).collect();
     let headlines: Vec<String> = studies.iter().map(|study| study.headline().join(" · ")).collect();
     let html = page(&Page {
@@ -22,7 +28,8 @@ pub(crate) fn write(studies: &[&Study], target: &Target) -> Result<(), Failure> 
         headline: &headlines.join(" → "),
         runs: &runs,
         data: &data,
-        findings: studies.last().map_or(&[], |study| &study.findings),
+        differences,
+        notes: &notes,
         generator: concat!("lowtide ", env!("CARGO_PKG_VERSION")),
     });
     target.write_bytes(html.as_bytes())
@@ -31,7 +38,7 @@ pub(crate) fn write(studies: &[&Study], target: &Target) -> Result<(), Failure> 
 /// What lets a run be read back from the page.
 fn element(study: &Study) -> Result<String, lowtide_formats::Error> {
     let mut packed = Vec::new();
-    write_usage(&study.name, &carried(&study.usage), &mut packed)?;
+    write_usage(&study.name, &study.notes, &carried(&study.usage), &mut packed)?;
     let [open, close] = USAGE_ELEMENT;
     Ok(format!("{open}{}{close}", STANDARD.encode(packed)))
 }

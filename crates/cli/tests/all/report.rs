@@ -92,11 +92,11 @@ fn two_runs_are_compared_and_a_rise_is_a_no() {
     let folder = Folder::with(&[("a.csv", TRACE), ("b.csv", &more)]);
     let ended = folder.run(&["report", "a.csv", "b.csv"]);
     assert_eq!(ended.code, Some(0), "nothing was forbidden: {}", ended.talk);
-    assert!(ended.data.starts_with("peak 1.7 KiB → 2.2 KiB · +600 B (+35.3%)\n"), "{}", ended.data);
+    assert!(ended.data.starts_with("a.csv → b.csv\npeak 1.7 KiB → 2.2 KiB · +600 B (+35.3%)\n"), "{}", ended.data);
     assert!(ended.data.contains("300 B       900 B       +600 B (+200.0%)  gradient"), "{}", ended.data);
     let plain = folder.run(&["report", "a.csv", "b.csv", "--ascii"]).data;
     assert!(plain.is_ascii() && plain.lines().all(|line| line.len() <= 80), "{plain}");
-    for (tolerance, code) in [("2%", 1), ("40%", 0), ("599", 1), ("1KiB", 0), ("0%", 1)] {
+    for (tolerance, code) in [("2%", 1), ("40%", 0), ("599B", 1), ("1KiB", 0), ("0%", 1)] {
         let ended = folder.run(&["report", "a.csv", "b.csv", "--fail-over", tolerance]);
         assert_eq!(ended.code, Some(code), "{tolerance}: {}", ended.data);
         let verdict = if code == 1 { "the peak rose by more than" } else { "the peak did not rise by more than" };
@@ -117,8 +117,10 @@ fn two_runs_are_compared_and_a_rise_is_a_no() {
 fn what_makes_no_sense_is_refused_with_a_way_out() {
     let folder = Folder::with(&[("t.csv", TRACE), ("l.csv", SMALL)]);
     for (arguments, words) in [
-        (["report", "t.csv", "--fail-over", "2%"].as_slice(), "compares two inputs"),
+        (["report", "t.csv", "--fail-over", "2%"].as_slice(), "compares two runs"),
         (&["report", "t.csv", "l.csv", "--fail-over", "-2%"], "negative"),
+        (&["report", "t.csv", "l.csv", "--fail-over", "2"], "write a unit"),
+        (&["report", "t.csv", "--step", "1", "-o", "x.csv"], "a trace is written whole"),
         (&["report", "t.csv", "-o", "r.txt"], "none of .html, .csv, .csv.gz and .json"),
         (&["report", "t.csv", "l.csv", "-o", "both.csv"], "two runs are not one trace"),
         (&["report", "l.csv", "-o", "t2.csv"], "cannot be written as a trace"),
@@ -175,4 +177,51 @@ fn a_snapshot_becomes_a_trace_that_says_the_same() {
     }
     let snapshot = folder.run(&["report", snapshot, "--json"]).json();
     assert_eq!(snapshot["layouts"][0]["origin"], json!("as recorded"));
+}
+
+/// A run on two devices that hold `first` and `second` bytes at the same time.
+fn two_devices(first: u64, second: u64) -> String {
+    format!("event,id,bytes,stream,device\nalloc,a,{first},0,0\nalloc,b,{second},0,1\nfree,a,,,0\nfree,b,,,1\n")
+}
+
+#[test]
+fn of_several_devices_the_fullest_is_compared_and_explained() {
+    let folder = Folder::with(&[("even.csv", &two_devices(2000, 2000)), ("odd.csv", &two_devices(500, 3500))]);
+    let ended = folder.run(&["report", "even.csv", "odd.csv", "--fail-over", "2%"]);
+    assert_eq!(ended.code, Some(1), "together they hold the same, the second alone holds more: {}", ended.data);
+    let json = folder.run(&["explain", "odd.csv", "--json"]).json();
+    assert_eq!((&json["pool"], &json["live"]), (&json!("device 1"), &json!(3500)));
+    let json = folder.run(&["report", "odd.csv", "--json"]).json();
+    assert_eq!((&json["pool"], &json["live_peak"], &json["peak"]), (&json!("device 1"), &json!(3500), &json!(4000)));
+    assert!(folder.run(&["explain", "odd.csv"]).data.contains("in device 1, the fullest of several pools"));
+}
+
+#[test]
+fn what_may_share_memory_is_counted_once_everywhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/relations.json");
+    let (folder, input) = (Folder::new(), root.to_str().unwrap());
+    let report = folder.run(&["report", input, "--json"]).json();
+    let explained = folder.run(&["explain", input, "--json"]).json();
+    assert_eq!((&report["live_peak"], &report["peak_event"]), (&explained["live"], &explained["event"]));
+    assert!(report["live_peak"].as_u64() <= report["peak"].as_u64());
+}
+
+#[test]
+fn a_page_that_was_made_for_other_terms_is_planned_anew() {
+    let folder = Folder::with(&[("l.csv", SMALL)]);
+    assert_eq!(folder.run(&["report", "l.csv", "-o", "r.html"]).code, Some(0));
+    let planned = |input: &str| folder.run(&["explain", input, "--align", "512", "--json"]).json()["planned"].clone();
+    assert_eq!(planned("r.html"), planned("l.csv"));
+    assert_eq!(planned("r.html"), json!(562));
+}
+
+#[test]
+fn times_that_a_page_cannot_tell_apart_are_counted_from_the_first() {
+    let base = 1_700_000_000_000_000_000_i64;
+    let rows: String = (0..3).map(|n| format!("b{n},{},{},100\n", base + n, base + n + 2)).collect();
+    let folder = Folder::with(&[("epoch.csv", &format!("id,lower,upper,size\n{rows}"))]);
+    assert_eq!(folder.run(&["report", "epoch.csv", "-o", "r.html"]).code, Some(0));
+    assert!(folder.read("r.html").contains("Note: times are counted from 1700000000000000000 on"));
+    let json = folder.run(&["report", "r.html", "--json"]).json();
+    assert_eq!((&json["live_peak"], &json["peak_event"]), (&json!(200), &json!(1)));
 }
