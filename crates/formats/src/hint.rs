@@ -58,6 +58,13 @@ impl ErrorKind {
             Self::UnexpectedBytes { .. } => "leave the bytes of this row empty",
             Self::UnexpectedValue { .. } => "leave this column of the row empty",
             Self::BadJson(_) => "compare the file with the documented form",
+            Self::UnknownBinary { .. } => {
+                "give lifetimes or a trace as CSV, a problem or a plan as JSON, what \
+                 `torch.cuda.memory._dump_snapshot` wrote, or a report"
+            }
+            Self::WrongKind { found, .. } if found == "missing" => {
+                "add `\"kind\": \"problem\", \"version\": 1` to a problem that has the documented form"
+            }
             Self::WrongKind { .. } => "give a file of the right kind, or set its `kind` field",
             Self::UnknownVersion { .. } => "set `version` to 1, or use a newer program",
             Self::UnknownBuffer { .. } => "check the spelling of the id",
@@ -74,9 +81,12 @@ impl ErrorKind {
             Self::TruncatedReport => "copy or make the report again; the end of it is missing",
             Self::BadUsage(_) => "copy or make the file again; it was damaged, or made by another program",
             Self::RefusedOpcode { why: "can run code", .. } => {
-                "do not open the file with Python; a memory snapshot holds only data"
+                "give what `torch.cuda.memory._dump_snapshot` wrote; it holds only data, and this file must not be opened with \
+                 Python"
             }
-            Self::RefusedOpcode { .. } => "give a file that `torch.cuda.memory._dump_snapshot` wrote",
+            Self::RefusedOpcode { .. } => {
+                "give what `torch.cuda.memory._dump_snapshot` wrote; this is another pickle, or was damaged"
+            }
             Self::BadPickle { fault, .. } => fault.hint(),
             Self::BadProblem(error) => problem_hint(error),
         }

@@ -10,6 +10,9 @@ use crate::{Error, ErrorKind, Run, limits, usage};
 /// What stands around each usage in a report: base64 of a usage file lies between them.
 pub const USAGE_ELEMENT: [&str; 2] = ["<script type=\"application/x-lowtide-usage\">", "</script>"];
 
+/// How a report says who made it.
+const GENERATOR: &str = "content=\"lowtide";
+
 /// The runs in the report that begins with `start` and goes on in `rest`.
 pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
     let mut page = start;
@@ -18,11 +21,17 @@ pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
         return Err(Error::new(ErrorKind::FileTooLong { limit: limits::REPORT }));
     }
     let page = std::str::from_utf8(&page).map_err(|_| Error::new(ErrorKind::NotUtf8))?;
+    let [open, close] = USAGE_ELEMENT;
+    if !page.contains(GENERATOR) && !page.contains(open) {
+        return Err(Error::new(ErrorKind::NoReport));
+    }
     // A run may be missing without a trace where the end is.
     if !page.trim_ascii_end().ends_with("</html>") {
         return Err(Error::new(ErrorKind::TruncatedReport));
     }
-    let [open, close] = USAGE_ELEMENT;
+    if page.matches(open).count() > limits::RUNS {
+        return Err(Error::new(ErrorKind::BadUsage(format!("the report has more than {} runs", limits::RUNS))));
+    }
     let elements = page.split(open).skip(1).map(|behind| behind.split_once(close));
     let runs: Vec<Run> = elements
         .map(|element| {
@@ -32,7 +41,7 @@ pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
             usage::read(&*packed)
         })
         .collect::<Result<_, _>>()?;
-    if runs.is_empty() { Err(Error::new(ErrorKind::NoReport)) } else { Ok(runs) }
+    if runs.is_empty() { Err(Error::new(ErrorKind::TruncatedReport)) } else { Ok(runs) }
 }
 
 #[cfg(test)]
@@ -45,15 +54,16 @@ mod tests {
     fn page(runs: &[Run]) -> String {
         let elements = runs.iter().map(|run| {
             let mut packed = Vec::new();
-            write_usage(&run.name, &run.usage, &mut packed).unwrap();
+            write_usage(&run.name, &run.notes, &run.usage, &mut packed).unwrap();
             format!("{}{}{}", USAGE_ELEMENT[0], STANDARD.encode(packed), USAGE_ELEMENT[1])
         });
-        format!("<!doctype html>\n<html>{}<script>let x;</script></html>\n", elements.collect::<String>())
+        let head = "<!doctype html>\n<html><meta name=\"generator\" content=\"lowtide 0\">";
+        format!("{head}{}<script>let x;</script></html>\n", elements.collect::<String>())
     }
 
     fn run(name: &str) -> Run {
         let buffer = Buffer::new(name, Lifetime { lower: 0, upper: 3 }, Bytes::new(7));
-        Run { name: name.to_owned(), usage: Usage::of(Problem::new(vec![buffer])) }
+        Run { name: name.to_owned(), notes: Vec::new(), usage: Usage::of(Problem::new(vec![buffer])) }
     }
 
     #[test]
@@ -70,9 +80,16 @@ mod tests {
         let error = |text: &str| Input::read(text.as_bytes()).unwrap_err().kind;
         assert!(matches!(error("<!doctype html><html><p>hello</html>"), ErrorKind::NoReport));
         let whole = page(&[run("a")]);
+        let named = whole.find(GENERATOR).unwrap() + GENERATOR.len();
         for end in 1..whole.len() - "</html>\n".len() {
             let kind = error(&whole[..end]);
-            assert!(!matches!(kind, ErrorKind::NoReport), "cut at {end}");
+            let is_expected = if end < named {
+                matches!(kind, ErrorKind::NoReport)
+            } else {
+                matches!(kind, ErrorKind::TruncatedReport)
+            };
+            assert!(is_expected, "cut at {end}: {kind:?}");
         }
+        assert!(matches!(error(&page(&[])), ErrorKind::TruncatedReport));
     }
 }

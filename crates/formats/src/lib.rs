@@ -1,5 +1,5 @@
-//! Files to nouns and back: lifetimes CSV, trace CSV, PyTorch memory snapshots, problem JSON and plan files, each
-//! plain or gzip.
+//! Files to nouns and back: lifetimes CSV, trace CSV, PyTorch memory snapshots, problem JSON, plan files, usage files
+//! and the reports that carry them, each plain or gzip.
 //!
 //! Readers work over any [`Read`](std::io::Read), stop at fixed [`limits`] and refuse what they do not understand
 //! with an [`Error`] that has a row and a remedy. Nothing here opens a path, solves or allocates for others.

@@ -24,6 +24,18 @@ pub const TEXTS: u64 = 16_000_000;
 /// The most bytes of all distinct texts in a pickle, and of all stacks that are made of them.
 pub const TEXT_BYTES: u64 = 256 << 20;
 
+/// The most events, blocks, segments and annotations of a snapshot together.
+pub const RECORDS: u64 = 30_000_000;
+
+/// The most frames of one stack in a snapshot.
+pub const FRAMES_OF_A_STACK: u64 = 4_096;
+
+/// The most frames of all distinct stacks in a snapshot together.
+pub const FRAMES: u64 = 64 << 20;
+
+/// The most devices of a snapshot.
+pub const DEVICES: u64 = 4_096;
+
 /// The most entries in the memo of a pickle.
 pub const MEMO: u64 = 256 << 20;
 
@@ -34,7 +46,19 @@ pub const STACK: u64 = 16 << 20;
 pub const OBJECTS: u64 = 1 << 20;
 
 /// The most bytes of a usage file after decompression.
-pub const USAGE: u64 = 4 << 30;
+pub const USAGE: u64 = 1 << 30;
+
+/// The most bytes of the header of a usage file.
+pub const USAGE_HEADER: u64 = 256 << 20;
+
+/// The most buffers in a usage file, and the most entries of each list in its header.
+pub const BUFFERS: u64 = 20_000_000;
+
+/// The most readings of the clock in a usage file.
+pub const READINGS: u64 = 2 * BUFFERS;
+
+/// The most runs in a report.
+pub const RUNS: usize = 2;
 
 /// The most bytes of a report.
 pub const REPORT: u64 = 1 << 30;

@@ -9,6 +9,10 @@ use crate::{Error, ErrorKind, decompress, limits, snapshot};
 /// How far the first character may be from the start: blank lines may precede it.
 const SNIFF_BYTES: u64 = 4096;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+/// How many bytes of a text are in its header, and so never zero.
+const TOLD_BY: usize = 16;
+const OLD_PICKLE: &str = "a pickle of protocol 0 or 1";
 
 /// An input whose kind is not yet known.
 pub(crate) enum Opened<'a> {
@@ -26,6 +30,9 @@ pub(crate) fn open<'a>(reader: impl Read + 'a) -> Result<Opened<'a>, Error> {
         let row = start.split(|&byte| byte == b'\n').count() as u64;
         return Err(Error::reading(error, Some(row)));
     }
+    if let Some(what) = known_binary(&start) {
+        return Err(Error::new(ErrorKind::UnknownBinary { what }));
+    }
     if start.first() == Some(&snapshot::FIRST_BYTE) {
         return Ok(Opened::Pickle(Box::new(Cursor::new(start).chain(text))));
     }
@@ -37,6 +44,25 @@ pub(crate) fn open<'a>(reader: impl Read + 'a) -> Result<Opened<'a>, Error> {
         return Ok(Opened::Html(start, Box::new(text)));
     }
     Ok(Opened::Table(Records::new(Box::new(Cursor::new(start).chain(text)))))
+}
+
+/// What a file is that can be none of the inputs, where its first bytes tell.
+fn known_binary(start: &[u8]) -> Option<&'static str> {
+    const KNOWN: [(&[u8], &str); 8] = [
+        (b"PK\x03\x04", "a zip archive, as `torch.save` writes it"),
+        (b"\x89PNG", "a PNG image"),
+        (b"\x89HDF", "an HDF5 file"),
+        (b"\x93NUMPY", "a NumPy array"),
+        (b"(dp", OLD_PICKLE),
+        (b"(lp", OLD_PICKLE),
+        (b"}q", OLD_PICKLE),
+        (b"]q", OLD_PICKLE),
+    ];
+    let known = KNOWN.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, what)| what);
+    let is_text = start.first() == Some(&snapshot::FIRST_BYTE)
+        || UTF_16.iter().any(|mark| start.starts_with(mark))
+        || !start.iter().take(TOLD_BY).any(|&byte| byte == 0);
+    known.or_else(|| (!is_text).then_some("a binary file"))
 }
 
 /// The whole text without a byte order mark.
@@ -63,6 +89,20 @@ mod tests {
         }
         for text in ["", "id", "\n\nid,{"] {
             assert!(matches!(open(text.as_bytes()), Ok(Opened::Table(_))), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_other_programs_are_named() {
+        for (start, expected) in [
+            (&b"PK\x03\x04\x14\0"[..], "a zip archive, as `torch.save` writes it"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\r", "a PNG image"),
+            (b"\x7fELF\x02\x01\x01\0", "a binary file"),
+            (b"(dp0\nVsegments\n", "a pickle of protocol 0 or 1"),
+            (b"}q\0(X", "a pickle of protocol 0 or 1"),
+        ] {
+            let error = open(start).err().map(|error| error.kind);
+            assert!(matches!(error, Some(ErrorKind::UnknownBinary { what }) if what == expected), "{error:?}");
         }
     }
 

@@ -9,11 +9,13 @@
 //! ```
 //!
 //! A number in a column is written in groups of seven bits, the lowest first, with the eighth bit set on all but the
-//! last. A *difference* is a number minus the one before it, folded so that its sign is the lowest bit.
+//! last. A *difference* is a number minus the one before it, modulo 2^64, folded so that its sign is the lowest bit.
 
 mod columns;
 mod header;
+mod layouts;
 mod read;
+mod values;
 mod write;
 
 pub(crate) use read::read;
@@ -29,6 +31,8 @@ pub(crate) const MAGIC: &[u8] = b"lowtide usage 1\n";
 pub struct Run {
     /// What it was called: a file's name, most often.
     pub name: String,
+    /// What its reader should know.
+    pub notes: Vec<String>,
     /// How it used memory.
     pub usage: Usage,
 }
@@ -85,12 +89,12 @@ mod tests {
             reserved: vec![(-3, Bytes::new(128)), (5, Bytes::ZERO)],
             layouts: vec![Layout { origin: Origin::Planned, plan }],
         };
-        Run { name: "a run".to_owned(), usage }
+        Run { name: "a run".to_owned(), notes: vec!["it began late".to_owned()], usage }
     }
 
     fn written(run: &Run) -> Vec<u8> {
         let mut out = Vec::new();
-        write_usage(&run.name, &run.usage, &mut out).unwrap();
+        write_usage(&run.name, &run.notes, &run.usage, &mut out).unwrap();
         out
     }
 
@@ -98,7 +102,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let run = full();
         assert_eq!(read(&*written(&run)).unwrap(), run);
-        let empty = Run { name: String::new(), usage: Usage::of(Problem::new(Vec::new())) };
+        let empty = Run { name: String::new(), notes: Vec::new(), usage: Usage::of(Problem::new(Vec::new())) };
         assert_eq!(read(&*written(&empty)).unwrap(), empty);
     }
 
@@ -109,7 +113,7 @@ mod tests {
             let names = (0..10_000).map(|n| Buffer::new(format!("{prefix}{n}"), life, Bytes::new(1)));
             Usage::of(Problem::new(names.collect()))
         };
-        let size = |usage: Usage| written(&Run { name: String::new(), usage }).len();
+        let size = |usage: Usage| written(&Run { name: String::new(), notes: Vec::new(), usage }).len();
         assert!(size(buffers("")) < 1_000);
         assert!(size(buffers("tensor_")) < 30_000);
     }
@@ -133,7 +137,14 @@ mod tests {
                 let mut damaged = plain.clone();
                 damaged[place] ^= change;
                 if let Ok(run) = read(&*packed(&damaged)) {
-                    run.usage.problem.check().unwrap();
+                    let Usage { problem, labels, texts, layouts, clock, .. } = &run.usage;
+                    problem.check().unwrap();
+                    assert_eq!(labels.len(), problem.buffers.len());
+                    let named = labels.iter().flat_map(|label| [label.category, label.site]).flatten();
+                    assert!(named.into_iter().all(|text| (text.0 as usize) < texts.len()));
+                    assert!(layouts.iter().all(|layout| layout.plan.placements.len() == labels.len()));
+                    assert!(layouts.iter().all(|layout| layout.plan.heights.len() == problem.pools.len()));
+                    assert!(clock.iter().all(|clock| clock.readings.is_sorted()));
                 }
             }
         }

@@ -2,15 +2,17 @@
 
 use std::io::Write;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lowtide_core::Trace;
-use lowtide_formats::{Input, PlanFile};
+use lowtide_formats::{Input, PlanFile, Run, USAGE_ELEMENT};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-const VALID: [&[u8]; 9] = [
+const VALID: [&[u8]; 10] = [
     b"id,lower,upper,size,alignment,hint,gaps,offset,class,note\n\
      a,0,9,64,16,3,2-4 5-6@0:8,32,persistent,x\n\
      \"b,1\",-5,9,64,,,-4--2,,,\"say \"\"x\"\"\"\n",
@@ -31,6 +33,8 @@ const VALID: [&[u8]; 9] = [
     include_bytes!("pickles/small.pickle"),
     include_bytes!("pickles/python_2_15.pickle"),
     include_bytes!("pickles/native_2_15.pickle"),
+    // Its usage is not compressed, so that damage gets inside.
+    include_bytes!("pages/small.html"),
 ];
 
 /// Pieces that mean something to some reader.
@@ -124,6 +128,7 @@ fn read_every_way(bytes: &[u8]) {
             assert_comes_back(&snapshot.trace);
             assert!(snapshot.notes.iter().all(|note| !note.to_string().contains('\n')));
         }
+        Ok(Input::Report(runs)) => runs.iter().for_each(assert_carries_over),
         Ok(_) => {}
         Err(error) => {
             let message = error.to_string();
@@ -137,6 +142,16 @@ fn assert_comes_back(trace: &Trace) {
     let mut out = Vec::new();
     lowtide_formats::write_trace(trace, &mut out).expect("memory takes all");
     assert!(matches!(Input::read(out.as_slice()), Ok(Input::Trace(again)) if again == *trace));
+}
+
+/// What was read from a report can be written and read again.
+fn assert_carries_over(run: &Run) {
+    assert_eq!(run.usage.problem.check(), Ok(()));
+    let mut out = Vec::new();
+    lowtide_formats::write_usage(&run.name, &run.notes, &run.usage, &mut out).expect("memory takes all");
+    let [open, close] = USAGE_ELEMENT;
+    let page = format!("<html>{open}{}{close}</html>", STANDARD.encode(out));
+    assert!(matches!(Input::read(page.as_bytes()), Ok(Input::Report(again)) if again == [run.clone()]));
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

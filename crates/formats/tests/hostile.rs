@@ -29,7 +29,7 @@ fn expectations() -> Vec<Expectation> {
         "duplicate_column.csv" => Some(1), Kind::DuplicateColumn { .. },
         "unknown_header.csv" => Some(1), Kind::UnknownHeader { .. },
         "no_header.csv" => Some(1), Kind::UnknownHeader { .. },
-        "nul_bytes.csv" => Some(1), Kind::UnknownHeader { .. },
+        "nul_bytes.csv" => None, Kind::UnknownBinary { .. },
         "ragged_row.csv" => Some(3), Kind::RaggedRow { found: 3, expected: 4 },
         "ragged_row_too_long.csv" => Some(2), Kind::RaggedRow { found: 5, expected: 4 },
         "not_utf8.csv" => Some(3), Kind::NotUtf8,

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lowtide_core::{Action, StepIndex};
+use lowtide_formats::limits;
 
 mod pickle;
 
-use pickle::reading::{Totals, read_item, rows, shown, sites, totals};
+use pickle::reading::{Totals, peak, read_item, rows, shown, sites, totals};
 use pickle::{Item, annotation, block, event, frame, no_frames, segment, snapshot};
 
 /// A stack of one frame.
@@ -44,6 +45,29 @@ fn categories_follow_from_files_and_names() {
         ("forward", stack("_wrapped_call_impl", module, 7)),
         ("forward", stack("forward", "mine.py", 7)),
         ("", stack("step", "dance.py", 7)),
+        ("", stack("step", "optimal/dance.py", 7)),
+        (
+            "workspace",
+            Item::List(vec![frame("at::cuda::setWorkspaceForHandle(int)", "??", 0), frame("forward", "a.py", 1)]),
+        ),
+        (
+            "workspace",
+            Item::List(vec![frame("forward", "a.py", 1), frame("at::cuda::getCUDABlasLtWorkspace()", "??", 0)]),
+        ),
+        // The innermost frame that tells something decides.
+        (
+            "forward",
+            Item::List(vec![
+                frame("forward", "mine.py", 9),
+                frame("_call_impl", module, 9),
+                frame("closure", "mine.py", 9),
+                frame("step", "site-packages/torch/optim/adam.py", 9),
+            ]),
+        ),
+        (
+            "parameter",
+            Item::List(vec![frame("at::empty()", "??", 0), frame("_apply", module, 8), frame("forward", "a.py", 8)]),
+        ),
         ("", no_frames()),
         // Behind the first step.
         ("", stack("_apply", module, 8)),
@@ -51,7 +75,7 @@ fn categories_follow_from_files_and_names() {
     ];
     let end = annotation("END", "Optimizer.step#SGD.step", 10);
     let events = stacks.iter().enumerate().map(|(place, (_, frames))| {
-        event("alloc", 512 * place as u64, 8, 0, if place < 11 { 10 } else { 11 }, frames.clone())
+        event("alloc", 512 * place as u64, 8, 0, if place < stacks.len() - 2 { 10 } else { 11 }, frames.clone())
     });
     let snapshot = read_item(&snapshot(vec![], vec![events.collect()], vec![end]));
     let trace = &snapshot.trace;
@@ -77,6 +101,87 @@ fn the_profilers_steps_come_before_those_of_the_first_optimizer() {
     assert_eq!(steps(&annotations), [(StepIndex(1), 3), (StepIndex(2), 3)]);
     annotations.extend([50, 70, 200].map(|time| annotation("END", &format!("ProfilerStep#{time}"), time)));
     assert_eq!(steps(&annotations), [(StepIndex(1), 7), (StepIndex(2), 3), (StepIndex(3), 2)]);
+}
+
+#[test]
+fn only_the_end_of_a_step_leads_and_other_annotations_are_counted() {
+    let allocs = vec![event("alloc", 512, 8, 0, 1, no_frames()), event("alloc", 1024, 8, 0, 9, no_frames())];
+    let annotations = vec![
+        annotation("START", "ProfilerStep#1", 1),
+        annotation("START", "Optimizer.step#A", 3),
+        annotation("END", "Optimizer.step#B", 4),
+        annotation("END", "## forward ##", 5),
+    ];
+    let snapshot = read_item(&snapshot(vec![], vec![allocs], annotations));
+    assert_eq!(snapshot.trace.steps().count(), 1);
+    assert_eq!(shown(&snapshot.notes)[1..], ["3 annotations that mark no end of a step left out"]);
+}
+
+#[test]
+fn steps_that_cannot_be_placed_are_noted() {
+    let end = || vec![annotation("END", "Optimizer.step#A", 3)];
+    let mut alloc = event("alloc", 512, 8, 0, 1, no_frames());
+    if let Item::Dict(pairs) = &mut alloc {
+        pairs.retain(|(key, _)| *key != "time_us");
+    }
+    let without_times = read_item(&snapshot(vec![], vec![vec![alloc]], end()));
+    assert_eq!(
+        shown(&without_times.notes)[1..],
+        [
+            "1 event has no time; those of different devices may be out of order",
+            "1 step left out: no event has a time to place it by",
+        ]
+    );
+    let without_events = read_item(&snapshot(vec![], vec![], end()));
+    assert_eq!(
+        shown(&without_events.notes),
+        [
+            "the snapshot has no history: the trace holds only what was there when it was taken",
+            "1 step left out: there are no events to place it among",
+        ]
+    );
+}
+
+#[test]
+fn a_device_keeps_its_own_order_where_its_times_fall() {
+    let alloc = |address, time| event("alloc", address, 8, 0, time, no_frames());
+    let traces = vec![vec![alloc(512, 100), alloc(1024, 10), alloc(1536, 50)], vec![alloc(512, 20)]];
+    let snapshot = read_item(&snapshot(vec![], traces, vec![]));
+    let rows: Vec<_> = snapshot.trace.events.iter().map(|event| (event.device, event.time_ns)).collect();
+    assert_eq!(rows, [(Some(1), Some(10_000)), (Some(0), Some(90_000)), (Some(0), Some(0)), (Some(0), Some(40_000))]);
+    assert_eq!(
+        shown(&snapshot.notes)[1..],
+        ["2 events have an earlier time than one before on the same device; the order is kept"]
+    );
+}
+
+#[test]
+fn a_row_of_nothing_but_quotes_fits_a_line() {
+    let quotes = |end: &str| "\"".repeat(200_000 - 1) + end;
+    let mut said = event("alloc", 512, 8, 0, 1, stack(&quotes("a"), "??", 0));
+    if let Item::Dict(pairs) = &mut said {
+        pairs.retain(|(key, _)| !["compile_context", "user_metadata"].contains(key));
+        pairs.extend([
+            ("user_metadata", Item::Text(quotes("b"))),
+            ("compile_context", Item::Text(quotes("c"))),
+            ("internal_metadata", Item::Text(quotes("d"))),
+            ("forward_frames", stack(&quotes("e"), "??", 0)),
+        ]);
+    }
+    // Reads it back from CSV.
+    read_item(&snapshot(vec![], vec![vec![said]], vec![]));
+}
+
+#[test]
+fn a_stack_of_too_many_frames_is_refused() {
+    let frames = |count: u64| Item::List((0..count).map(|line| frame("f", "a.py", line)).collect());
+    let of = |count| {
+        let alloc = event("alloc", 512, 8, 0, 1, frames(count));
+        pickle::pickle(&snapshot(vec![], vec![vec![alloc]], vec![]), pickle::Style::Native)
+    };
+    assert!(pickle::reading::read(&of(limits::FRAMES_OF_A_STACK)).is_ok());
+    let error = pickle::reading::read(&of(limits::FRAMES_OF_A_STACK + 1)).expect_err("it is too deep");
+    assert!(error.to_string().contains("more than 4096 frames of a stack"), "{error}");
 }
 
 #[test]
@@ -110,6 +215,45 @@ fn completions_that_were_not_recorded_are_left_to_the_reader_of_the_trace() {
     assert_eq!(shown(&alone.notes), [""; 0]);
     let both = read_item(&snapshot(vec![segments(0), segments(1)], vec![device(false), device(true)], vec![]));
     assert_eq!(rows(&both.trace), BTreeMap::from([("reserve", 2), ("alloc", 4), ("free", 2), ("done", 2)]));
+}
+
+#[test]
+fn a_block_that_is_pending_at_the_end_is_held_until_then() {
+    let events = |is_pending: bool, address: u64| {
+        let mut events = vec![
+            event("alloc", address, 8, 0, 1, no_frames()),
+            event("free_requested", address, 8, 0, 2, no_frames()),
+            event("alloc", 4096, 8, 0, 3, no_frames()),
+        ];
+        if !is_pending {
+            events.insert(2, event("free_completed", address, 8, 0, 2, no_frames()));
+        }
+        events
+    };
+    let segments = |device, address: u64| {
+        let pending = block(address, 512, 8, "active_pending_free", no_frames());
+        let live = block(4096, 512, 8, "active_allocated", no_frames());
+        segment(device, 512, 8192, 0, (0, 0), vec![pending, live])
+    };
+    let alone = read_item(&snapshot(vec![segments(0, 512)], vec![events(true, 512)], vec![]));
+    assert_eq!(rows(&alone.trace), BTreeMap::from([("reserve", 1), ("alloc", 2)]));
+    assert_eq!(peak(&alone.trace), 16);
+    let note = "1 block (8 B) let go of, but still in use by the device at the end: held throughout";
+    assert_eq!(shown(&alone.notes), [note]);
+    // Another block ends, so that readers know that this one does not.
+    let both = read_item(&snapshot(vec![segments(0, 512)], vec![events(true, 512), events(false, 512)], vec![]));
+    assert_eq!(rows(&both.trace), BTreeMap::from([("reserve", 1), ("alloc", 4), ("free", 2), ("done", 1)]));
+    // No completion was recorded, but the segments tell which block was not complete.
+    let mut reused = vec![
+        event("alloc", 1024, 4, 0, 0, no_frames()),
+        event("free_requested", 1024, 4, 0, 0, no_frames()),
+        event("alloc", 1024, 4, 0, 0, no_frames()),
+        event("free_requested", 1024, 4, 0, 0, no_frames()),
+    ];
+    reused.extend(events(true, 512));
+    let reused = read_item(&snapshot(vec![segments(0, 512)], vec![reused], vec![]));
+    assert_eq!(rows(&reused.trace), BTreeMap::from([("reserve", 1), ("alloc", 4), ("free", 2)]));
+    assert_eq!(peak(&reused.trace), 16);
 }
 
 #[test]
@@ -198,8 +342,8 @@ fn a_stack_that_is_too_long_for_a_line_is_cut_and_noted() {
     let long = "x".repeat(200_000);
     let frames = Item::List(vec![frame(&long, "??", 0), frame("outer", "??", 0)]);
     let snapshot = read_item(&snapshot(vec![], vec![vec![event("alloc", 512, 8, 0, 1, frames)]], vec![]));
-    assert_eq!(sites(&snapshot.trace).first().map(|site| site.len()), Some(128 << 10));
-    assert!(shown(&snapshot.notes).contains(&"1 text was cut to 128.0 KiB".to_owned()), "{:?}", snapshot.notes);
+    assert_eq!(sites(&snapshot.trace).first().map(|site| site.len()), Some(64 << 10));
+    assert!(shown(&snapshot.notes).contains(&"1 text was cut to 64.0 KiB".to_owned()), "{:?}", snapshot.notes);
 }
 
 #[test]
@@ -211,7 +355,8 @@ fn blocks_without_an_address_lie_one_behind_the_other() {
     let snapshot = read_item(&snapshot(vec![segment(1, 4096, 2048, 3, (0, 0), blocks)], vec![], vec![]));
     let blocks: Vec<_> = snapshot.trace.blocks.iter().map(|block| (block.address, block.bytes.get())).collect();
     assert_eq!(blocks, [(Some(4096), 511), (Some(4096 + 1536), 511)]);
-    assert_eq!(rows(&snapshot.trace), BTreeMap::from([("reserve", 1), ("alloc", 2), ("free", 1)]));
+    assert_eq!(rows(&snapshot.trace), BTreeMap::from([("reserve", 1), ("alloc", 2)]));
+    assert_eq!(peak(&snapshot.trace), 2 * 511);
     assert!(snapshot.trace.events.iter().all(|event| event.device == Some(1) && event.stream.0 == 3));
 }
 

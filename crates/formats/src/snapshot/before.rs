@@ -28,6 +28,18 @@ pub(super) struct Device {
     pub(super) blocks: Vec<BlockBefore>,
     /// Whether its events tell when the device finished with blocks; recordings may leave that out.
     pub(super) has_completions: bool,
+    /// Whether some block of it certainly ends: an event says so, or its address is given out again.
+    has_ends: bool,
+    /// How often an address was given out again although nobody had let go of what was there.
+    lost_frees: u64,
+    /// The events that let go of blocks with which the device has not finished at the end.
+    pub(super) pending: HashSet<u32>,
+}
+
+/// Whether the trace of these devices will have rows that say when a device finished with a block.
+pub(super) fn has_done_rows(devices: &BTreeMap<u32, Device>) -> bool {
+    let has_completions = devices.values().any(|device| device.has_completions);
+    has_completions && devices.values().any(|device| device.has_ends || !device.has_completions)
 }
 
 /// Memory that was reserved before the first event.
@@ -71,6 +83,12 @@ pub(super) fn find(contents: &Contents, notes: &mut Vec<Note>) -> BTreeMap<u32, 
 }
 
 impl Device {
+    /// How many rows will stand for it; more where only other devices tell when they finish with blocks.
+    pub(super) fn rows(&self) -> u64 {
+        let before = self.ranges.len() + 2 * self.blocks.len();
+        (before + self.events.len()) as u64 + 2 * self.lost_frees
+    }
+
     fn segments<'a>(&'a self, contents: &'a Contents) -> impl Iterator<Item = &'a SegmentRecord> {
         self.segments.iter().map(|&segment| &contents.segments[segment as usize])
     }
@@ -117,10 +135,26 @@ impl Device {
         }
         let at_the_end = self.blocks_at_the_end(contents);
         let known: HashSet<u64> = at_the_end.iter().map(|block| block.address).collect();
+        self.find_pending(contents, &walk, &at_the_end);
         self.blocks.extend(at_the_end.into_iter().filter(|block| walk.is_older(block, differences)));
         self.blocks.sort_by_key(|block| block.address);
         self.has_completions = walk.has_completions(&known);
+        self.lost_frees = walk.lost_frees;
+        self.has_ends = walk.has_completion || walk.lost_frees > 0;
         walk.compare(&known, self.has_completions, differences);
+    }
+
+    /// Goes back through the events to those that let go of what the segments have as pending.
+    fn find_pending(&mut self, contents: &Contents, walk: &Walk, at_the_end: &[BlockBefore]) {
+        let is_pending =
+            |block: &&BlockBefore| block.is_freed && matches!(walk.occupancy.at(block.address), Some(Held::Freed(_)));
+        let mut addresses: HashSet<u64> = at_the_end.iter().filter(is_pending).map(|block| block.address).collect();
+        let mut lets_go = |event: &u32| {
+            let event = contents.events.get(*event as usize);
+            let event = event.filter(|event| event.action == Word::FreeRequested.place());
+            event.is_some_and(|event| addresses.remove(&event.address))
+        };
+        self.pending = self.events.clone().rev().filter(&mut lets_go).collect();
     }
 
     /// The blocks of the segments that are in use.
@@ -153,6 +187,8 @@ struct Walk {
     has_completion: bool,
     /// Whether an address was given out again although the device had not finished with what was there.
     lacks_completion: bool,
+    /// How often an address was given out again although nobody had let go of what was there.
+    lost_frees: u64,
 }
 
 impl Walk {
@@ -161,7 +197,9 @@ impl Walk {
         let EventRecord { action, address, bytes, stream, .. } = event;
         let is_freed = match Word::at(action)? {
             Word::Alloc => {
-                self.lacks_completion |= matches!(self.occupancy.begin(address, bytes), Some(Held::Freed(_)));
+                let held = self.occupancy.begin(address, bytes);
+                self.lacks_completion |= matches!(held, Some(Held::Freed(_)));
+                self.lost_frees += u64::from(matches!(held, Some(Held::Live(_))));
                 return None;
             }
             Word::FreeRequested if self.occupancy.free(address) == Err(Missing::Untouched) => {
@@ -224,15 +262,20 @@ impl Walk {
 
 /// How many blocks, and how large together.
 #[derive(Clone, Copy, Default)]
-struct Amount {
+pub(super) struct Amount {
     count: u64,
     bytes: u64,
 }
 
 impl Amount {
-    fn add(&mut self, bytes: u64) {
+    pub(super) fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Both, where there is any block.
+    pub(super) fn some(self) -> Option<(u64, Bytes)> {
+        (self.count > 0).then_some((self.count, Bytes::new(self.bytes)))
     }
 }
 
@@ -248,14 +291,13 @@ impl Differences {
     fn tell(&self, devices: &BTreeMap<u32, Device>, notes: &mut Vec<Note>) {
         let mut before = Amount::default();
         devices.values().flat_map(|device| &device.blocks).for_each(|block| before.add(block.bytes));
-        let amount = |Amount { count, bytes }| (count > 0).then_some((count, Bytes::new(bytes)));
         if devices.values().all(|device| device.events.is_empty()) {
             notes.push(Note::NoHistory);
         } else {
-            notes.extend(amount(before).map(|(count, bytes)| Note::BlocksBefore { count, bytes }));
+            notes.extend(before.some().map(|(count, bytes)| Note::BlocksBefore { count, bytes }));
         }
-        notes.extend(amount(self.not_in_segments).map(|(count, bytes)| Note::NotInSegments { count, bytes }));
-        notes.extend(amount(self.not_in_events).map(|(count, bytes)| Note::NotInEvents { count, bytes }));
+        notes.extend(self.not_in_segments.some().map(|(count, bytes)| Note::NotInSegments { count, bytes }));
+        notes.extend(self.not_in_events.some().map(|(count, bytes)| Note::NotInEvents { count, bytes }));
         if self.odd_segments > 0 {
             notes.push(Note::OddSegments { count: self.odd_segments });
         }

@@ -39,6 +39,22 @@ impl Clock {
         self.has_history
     }
 
+    /// Whether some event has a time.
+    pub(super) fn has_times(self) -> bool {
+        self.start_us.is_some()
+    }
+
+    /// What is to be said of the steps that are left out.
+    pub(super) fn note_on(self, left_out: &[StepEnd]) -> Option<Note> {
+        let count = left_out.len() as u64;
+        let note = match (self.has_history, self.has_times()) {
+            (false, _) => Note::StepsWithoutEvents { count },
+            (true, false) => Note::StepsWithoutTimes { count },
+            (true, true) => Note::StepsBefore { count },
+        };
+        (count > 0).then_some(note)
+    }
+
     /// The time of what was there before the first event.
     pub(super) fn start_ns(self) -> Option<u64> {
         self.start_us.map(|_| 0)
@@ -54,7 +70,7 @@ impl Clock {
         })
     }
 
-    /// How many of the steps ended before the first event.
+    /// How many of the steps ended before the first event; all where no event has a time.
     pub(super) fn steps_before(self, steps: &[StepEnd]) -> usize {
         self.start_us.map_or(steps.len(), |start| steps.partition_point(|end| end.time_us < start))
     }

@@ -156,13 +156,14 @@ impl Contents {
 
     pub(super) fn stack(&mut self, frames: &[u32]) -> Result<Value, Halt> {
         let place = self.stacks.intern(frames);
-        within(self.stacks.len(), limits::ROWS, "distinct stacks")?;
+        within(self.stacks.len(), limits::RECORDS, "distinct stacks")?;
+        within(self.stacks.frames(), limits::FRAMES, "frames of distinct stacks")?;
         Ok(Value::Stack(place))
     }
 
     pub(super) fn run(&mut self, sort: Sort, first: u32, end: u32) -> Result<Value, Halt> {
         let place = self.runs.len();
-        within(place, limits::ROWS, "lists")?;
+        within(place, limits::RECORDS, "lists")?;
         self.runs.push((sort, first..end));
         Ok(Value::Run(place as u32))
     }
@@ -180,13 +181,19 @@ impl Contents {
     pub(super) fn as_trace(&mut self, item: Value, fits: bool) -> Result<Value, Halt> {
         match self.records(item, Sort::Event) {
             Some(events) if fits => {
-                within(self.traces.len(), limits::OBJECTS, "lists of events")?;
+                within(self.traces.len() + 1, limits::DEVICES, "devices")?;
                 use_once(&mut self.events_used, &events)?;
                 self.traces.push(events);
                 Ok(Value::Record(Sort::Trace, self.traces.len() as u32 - 1))
             }
             _ => Ok(item),
         }
+    }
+
+    /// Refuses one more record than there may be.
+    pub(super) fn has_room(&self) -> Result<(), Halt> {
+        let records = self.events.len() + self.blocks.len() + self.segments.len() + self.annotations.len();
+        within(records + 1, limits::RECORDS, "events, blocks, segments and annotations")
     }
 
     /// Refuses blocks that belong to another segment already.

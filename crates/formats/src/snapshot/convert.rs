@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use lowtide_core::{Action, BlockIndex, Bytes, StepIndex};
 
 use super::Snapshot;
-use super::before::{self, BlockBefore, Device, RangeBefore};
+use super::before::{self, Amount, BlockBefore, Device, RangeBefore};
 use super::clock::Clock;
 use super::columns::{self, is_private};
 use super::contents::{ABSENT, Contents, UNRECORDED};
@@ -17,8 +17,8 @@ use super::rows::{Row, Rows};
 use super::steps::{self, StepEnd};
 use super::unread::Unread;
 use super::words::Word;
-use crate::Error;
 use crate::shorten::shorten;
+use crate::{Error, ErrorKind, limits};
 
 /// The category of blocks that were there before the first event.
 const BEFORE: &str = "before the recording";
@@ -28,23 +28,25 @@ pub(super) fn convert(mut contents: Contents) -> Result<Snapshot, Error> {
     let mut notes = Vec::new();
     let devices = before::find(&contents, &mut notes);
     let clock = Clock::of(&contents, &devices, &mut notes);
-    let steps = steps::find(&contents);
+    let steps = steps::find(&contents, &mut notes);
     let (earlier, steps) = steps.split_at(clock.steps_before(&steps));
-    if !earlier.is_empty() && clock.has_history() {
-        notes.push(Note::StepsBefore { count: earlier.len() as u64 });
-    }
+    notes.extend(clock.note_on(earlier));
     let columns = columns::filled(&contents);
     let events = std::mem::take(&mut contents.events);
-    let before: usize = devices.values().map(|device| device.ranges.len() + 2 * device.blocks.len()).sum();
+    let rows = devices.values().map(Device::rows).sum::<u64>() + steps.len() as u64;
+    if rows > limits::ROWS {
+        return Err(Error::new(ErrorKind::TooManyRows { limit: limits::ROWS }));
+    }
     let mut converter = Converter {
-        rows: Rows::new(&contents, columns, before + events.len() + steps.len()),
+        rows: Rows::new(&contents, columns, rows as usize),
         contents: &contents,
         clock,
         devices: &devices,
         occupancies: HashMap::new(),
         has_completions: devices.values().any(|device| device.has_completions),
+        has_done_rows: before::has_done_rows(&devices),
         step: 0,
-        is_set_up: !earlier.is_empty(),
+        is_set_up: clock.has_times() && !earlier.is_empty(),
         counts: Counts::default(),
     };
     converter.write_before()?;
@@ -64,6 +66,8 @@ struct Converter<'a> {
     occupancies: HashMap<u32, Occupancy<BlockIndex>>,
     /// Whether some device tells when it finished with blocks, so that the trace has such rows.
     has_completions: bool,
+    /// Whether the trace will have such rows: where it has none, its readers end blocks where they are let go.
+    has_done_rows: bool,
     /// The steps that are closed.
     step: u64,
     /// Whether some step was over before the first event.
@@ -86,8 +90,10 @@ impl Converter<'_> {
                 let block = self.rows.alloc(address, bytes, row)?;
                 let held = if is_freed { Held::Freed(block) } else { Held::Live(block) };
                 self.occupancies.entry(number).or_default().put(address, held);
-                if is_freed {
+                if is_freed && self.has_done_rows {
                     freed.push((block, self.row_before(number, stream, address)));
+                } else if is_freed {
+                    self.counts.pending.add(bytes);
                 }
             }
             for (block, row) in freed {
@@ -116,6 +122,7 @@ impl Converter<'_> {
 
     fn write_event(&mut self, merged: Merged) -> Result<(), Error> {
         let event = merged.event;
+        self.counts.falling_times += u64::from(event.time_us < merged.reached_us);
         let row = self.row(merged)?;
         match Word::at(event.action) {
             Some(Word::Alloc) => self.alloc(merged, row),
@@ -167,7 +174,14 @@ impl Converter<'_> {
             self.counts.strays += 1;
             return Ok(());
         };
-        self.free(merged.device, block, row)
+        if !self.devices[&merged.device].pending.contains(&merged.place) {
+            return self.free(merged.device, block, row);
+        }
+        if self.has_done_rows {
+            return self.rows.push(Action::Free { block }, row);
+        }
+        self.counts.pending.add(self.rows.bytes(block));
+        Ok(())
     }
 
     /// The device has finished with a block, which the program must have let go of before.
@@ -217,6 +231,10 @@ impl Converter<'_> {
 /// What became of no row, or of more than one.
 #[derive(Default)]
 struct Counts {
+    /// Blocks that the program let go of and the device has not finished with, without a row that says so.
+    pending: Amount,
+    /// Events with an earlier time than one before them on their device.
+    falling_times: u64,
     strays: u64,
     unrecorded_frees: u64,
     without_row: Unread,
@@ -225,6 +243,10 @@ struct Counts {
 impl Counts {
     fn tell(&self, contents: &Contents, notes: &mut Vec<Note>) {
         let shown = |text| shorten(contents.text_at(text));
+        notes.extend(self.pending.some().map(|(count, bytes)| Note::PendingFrees { count, bytes }));
+        if self.falling_times > 0 {
+            notes.push(Note::FallingTimes { count: self.falling_times });
+        }
         if self.strays > 0 {
             notes.push(Note::FreesOfNothing { count: self.strays });
         }

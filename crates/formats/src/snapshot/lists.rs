@@ -1,7 +1,7 @@
 //! Lists that may still get items. A list becomes what it stands for when something takes it; until then all handles
 //! to it share a slot, and slots are used again.
 
-use super::contents::Contents;
+use super::contents::{Contents, within};
 use super::fault::{Halt, PickleFault};
 use super::memo::Memo;
 use super::value::{Opaque, Sort, Value};
@@ -12,12 +12,17 @@ use crate::limits;
 pub(super) struct Lists {
     slots: Vec<Slot>,
     unused: Vec<u32>,
+    /// How many frames are in lists that are not yet complete.
+    frames: u64,
 }
+
+/// How many unused slots keep their room for frames.
+const ROOMY: usize = 16;
 
 #[derive(Default)]
 struct Slot {
     state: State,
-    /// The frames of a list of frames; kept for the next list in this slot.
+    /// The frames of a list of frames; their room is kept for the next list in this slot.
     frames: Vec<u32>,
     /// How often the list stands on the stack.
     handles: u32,
@@ -75,6 +80,9 @@ impl Lists {
         *state = match (*state, item) {
             (State::Complete(_), _) => return Err(PickleFault::Recursive.into()),
             (State::Empty | State::Frames, Value::Frame(frame)) => {
+                within(frames.len() + 1, limits::FRAMES_OF_A_STACK, "frames of a stack")?;
+                self.frames += 1;
+                within(self.frames as usize, limits::FRAMES, "frames of open lists")?;
                 frames.push(frame);
                 State::Frames
             }
@@ -101,13 +109,16 @@ impl Lists {
             State::Mixed => Value::Opaque(Opaque::List),
         };
         place.state = State::Complete(value);
-        place.frames.clear();
+        let mut frames = std::mem::take(&mut place.frames);
+        self.frames -= frames.len() as u64;
+        frames.clear();
         if let Some(entry) = place.entry {
             memo.settle(entry, value)?;
         }
         place.handles -= 1;
         if place.handles == 0 && !place.is_kept {
-            *place = Slot { frames: std::mem::take(&mut place.frames), ..Slot::default() };
+            let is_roomy = self.unused.len() < ROOMY;
+            *place = Slot { frames: if is_roomy { frames } else { Vec::new() }, ..Slot::default() };
             self.unused.push(slot);
         }
         Ok(value)

@@ -1,4 +1,5 @@
-//! The events of all devices in order of time. Within a device they stay in the order in which they were recorded.
+//! The events of all devices in order of time. Within a device they stay in the order in which they were recorded, even
+//! where their times fall.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,6 +21,8 @@ pub(super) struct Merge {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Merged {
     pub(super) device: u32,
+    /// The event's place.
+    pub(super) place: u32,
     /// The latest time that the device had come to.
     pub(super) reached_us: u64,
     pub(super) event: EventRecord,
@@ -53,6 +56,6 @@ impl Iterator for Merge {
         let place = self.rest.get_mut(&device)?.next()?;
         let event = self.events.take(place as usize)?;
         self.line_up(device, reached_us);
-        Some(Merged { device, reached_us, event })
+        Some(Merged { device, place, reached_us, event })
     }
 }

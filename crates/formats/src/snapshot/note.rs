@@ -17,6 +17,14 @@ pub enum Note {
         /// How large together.
         bytes: Bytes,
     },
+    /// Blocks that the program let go of and the device has not finished with at the end; since nothing tells when it
+    /// finishes, no row tells that they were let go.
+    PendingFrees {
+        /// How many.
+        count: u64,
+        /// How large together.
+        bytes: Bytes,
+    },
     /// Frees whose block was not there.
     FreesOfNothing {
         /// How many.
@@ -65,6 +73,26 @@ pub enum Note {
         /// How many.
         count: u64,
     },
+    /// Steps that have no place in the trace, since no event has a time.
+    StepsWithoutTimes {
+        /// How many.
+        count: u64,
+    },
+    /// Steps that have no place in the trace, since there are no events.
+    StepsWithoutEvents {
+        /// How many.
+        count: u64,
+    },
+    /// Annotations that do not tell where steps end.
+    OtherAnnotations {
+        /// How many.
+        count: u64,
+    },
+    /// Events with an earlier time than one before them on their device, where they stay all the same.
+    FallingTimes {
+        /// How many.
+        count: u64,
+    },
     /// Some events have no time, so that the events of several devices are not in order.
     NoTimes {
         /// How many.
@@ -110,6 +138,10 @@ impl fmt::Display for Note {
                 let blocks = several(*count, "block", "blocks");
                 write!(f, "the run had begun before the recording: {blocks} ({bytes}) already there")
             }
+            Self::PendingFrees { count, bytes } => {
+                let blocks = several(*count, "block", "blocks");
+                write!(f, "{blocks} ({bytes}) let go of, but still in use by the device at the end: held throughout")
+            }
             Self::FreesOfNothing { count } => {
                 let frees = several(*count, "free of a block", "frees of blocks");
                 write!(f, "{frees} whose allocation was not recorded")
@@ -139,6 +171,22 @@ impl fmt::Display for Note {
             Self::StepsBefore { count } => {
                 write!(f, "{} before the first recorded event left out", several(*count, "step", "steps"))
             }
+            Self::StepsWithoutTimes { count } => {
+                let steps = several(*count, "step", "steps");
+                write!(f, "{steps} left out: no event has a time to place {} by", it_or_them(*count))
+            }
+            Self::StepsWithoutEvents { count } => {
+                let steps = several(*count, "step", "steps");
+                write!(f, "{steps} left out: there are no events to place {} among", it_or_them(*count))
+            }
+            Self::OtherAnnotations { count } => {
+                let annotations = several(*count, "annotation", "annotations");
+                write!(f, "{annotations} that mark no end of a step left out")
+            }
+            Self::FallingTimes { count } => {
+                let events = several(*count, "event has", "events have");
+                write!(f, "{events} an earlier time than one before on the same device; the order is kept")
+            }
             Self::NoTimes { count } => {
                 let events = several(*count, "event has", "events have");
                 write!(f, "{events} no time; those of different devices may be out of order")
@@ -158,6 +206,10 @@ impl fmt::Display for Note {
             }
         }
     }
+}
+
+fn it_or_them(count: u64) -> &'static str {
+    if count == 1 { "it" } else { "them" }
 }
 
 fn several(count: u64, one: &str, many: &str) -> String {

@@ -177,7 +177,7 @@ impl Fields<'_> {
 
     fn device(&self) -> Read<u32> {
         let value = self.get(Word::Device).unwrap_or(Value::Whole(0));
-        self.number(Word::Device, value, i64::from(u32::MAX)).map(|device| device as u32)
+        self.number(Word::Device, value, limits::DEVICES as i64 - 1).map(|device| device as u32)
     }
 
     fn text(&self, key: Word) -> Read<u32> {
@@ -239,7 +239,7 @@ fn frame(contents: &mut Contents, fields: &Fields<'_>) -> Read<Value> {
 
 fn add_frame(contents: &mut Contents, frame: FrameRecord) -> Read<Value> {
     let place = contents.frames.intern(frame);
-    within(contents.frames.len(), limits::ROWS, "distinct frames")?;
+    within(contents.frames.len(), limits::RECORDS, "distinct frames")?;
     Ok(Value::Frame(place))
 }
 
@@ -276,8 +276,8 @@ fn event(contents: &mut Contents, fields: &Fields<'_>) -> Read<Value> {
         stack: fields.stack(Word::Frames)?,
         context: contents.contexts.intern(context),
     };
+    contents.has_room()?;
     let place = contents.events.len();
-    within(place + 1, limits::ROWS, "events")?;
     contents.events.push(event);
     Ok(Value::Record(Sort::Event, place as u32))
 }
@@ -293,8 +293,8 @@ fn segment(contents: &mut Contents, fields: &Fields<'_>) -> Read<Value> {
         blocks: fields.records(contents, Word::Blocks, Sort::Block)?,
     };
     contents.use_blocks(&segment.blocks)?;
+    contents.has_room()?;
     let place = contents.segments.len();
-    within(place + 1, limits::ROWS, "segments")?;
     contents.segments.push(segment);
     Ok(Value::Record(Sort::Segment, place as u32))
 }
@@ -311,8 +311,8 @@ fn block(contents: &mut Contents, fields: &Fields<'_>) -> Read<Value> {
     if !STATES.map(Word::place).contains(&block.state) {
         contents.unread.count("the states of blocks", block.state);
     }
+    contents.has_room()?;
     let place = contents.blocks.len();
-    within(place + 1, limits::ROWS, "blocks")?;
     contents.blocks.push(block);
     Ok(Value::Record(Sort::Block, place as u32))
 }
@@ -326,8 +326,8 @@ fn annotation(contents: &mut Contents, fields: &Fields<'_>) -> Read<Value> {
         device: fields.device()?,
         time_us: fields.whole(Word::TimeUs)?,
     };
+    contents.has_room()?;
     let place = contents.annotations.len();
-    within(place + 1, limits::ROWS, "annotations")?;
     contents.annotations.push(annotation);
     Ok(Value::Record(Sort::Annotation, place as u32))
 }

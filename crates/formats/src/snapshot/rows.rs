@@ -85,7 +85,7 @@ impl<'a> Rows<'a> {
         if stack == ABSENT {
             return None;
         }
-        self.sites.traits(self.contents, stack).category(before_steps)
+        self.sites.category(self.contents, stack, before_steps)
     }
 
     /// A block begins.
@@ -95,6 +95,11 @@ impl<'a> Rows<'a> {
         self.trace.blocks.push(Block { name, bytes: Bytes::new(bytes), address: Some(address) });
         self.push(Action::Alloc { block }, row)?;
         Ok(block)
+    }
+
+    /// How large a block is.
+    pub(super) fn bytes(&self, block: BlockIndex) -> u64 {
+        self.trace.block(block).bytes.get()
     }
 
     /// A range for a row about the allocator's own memory.

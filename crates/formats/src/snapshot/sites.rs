@@ -4,12 +4,13 @@
 use super::contents::{Contents, FrameRecord};
 use super::words::Word;
 
-/// The longest text of a column; with all columns at their longest, a row still fits a line.
-pub(super) const TEXT_BYTES: usize = 128 << 10;
+/// The longest text of a column; with all columns at their longest and nothing but quotes in them, each of which is
+/// written twice, a row still fits a line.
+pub(super) const TEXT_BYTES: usize = 64 << 10;
 
-/// What a frame tells; a stack tells what any of its frames does.
+/// What a frame tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Traits(u8);
+struct Traits(u8);
 
 impl Traits {
     /// Part of the recorder or of the allocator.
@@ -18,6 +19,8 @@ impl Traits {
     const BACKWARD: Self = Self(4);
     const PARAMETER: Self = Self(8);
     const FORWARD: Self = Self(16);
+    /// Gives memory to a library that keeps it.
+    const WORKSPACE: Self = Self(32);
 
     /// Those that hold.
     fn of(traits: &[(Self, bool)]) -> Self {
@@ -28,8 +31,8 @@ impl Traits {
         self.0 & other.0 != 0
     }
 
-    /// What memory is for that a stack with these traits asks for; parameters are made only before the first step.
-    pub(super) fn category(self, before_steps: bool) -> Option<&'static str> {
+    /// What memory is for that a frame with these traits asks for; parameters are made only before the first step.
+    fn category(self, before_steps: bool) -> Option<&'static str> {
         if self.has(Self::OPTIMIZER) {
             Some("optimizer")
         } else if self.has(Self::BACKWARD) {
@@ -42,6 +45,13 @@ impl Traits {
             None
         }
     }
+}
+
+/// What memory is for that a stack asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Purpose {
+    before_steps: Option<&'static str>,
+    later: Option<&'static str>,
 }
 
 /// A stack for people.
@@ -58,7 +68,7 @@ pub(super) struct Sites {
     /// By the places of texts.
     hints: Vec<Option<Hints>>,
     /// By the places of stacks.
-    stacks: Vec<Option<Traits>>,
+    stacks: Vec<Option<Purpose>>,
 }
 
 impl Sites {
@@ -66,15 +76,25 @@ impl Sites {
         Self { hints: vec![None; contents.texts.len()], stacks: vec![None; contents.stacks.len()] }
     }
 
-    /// What a stack tells.
-    pub(super) fn traits(&mut self, contents: &Contents, stack: u32) -> Traits {
-        if let Some(known) = self.stacks[stack as usize] {
-            return known;
+    /// What memory is for that a stack asks for: some frame makes it a workspace, or the innermost frame that tells
+    /// anything decides.
+    pub(super) fn category(&mut self, contents: &Contents, stack: u32, before_steps: bool) -> Option<&'static str> {
+        let purpose = self.stacks[stack as usize].unwrap_or_else(|| self.purpose(contents, stack));
+        self.stacks[stack as usize] = Some(purpose);
+        if before_steps { purpose.before_steps } else { purpose.later }
+    }
+
+    fn purpose(&mut self, contents: &Contents, stack: u32) -> Purpose {
+        let mut purpose = Purpose { before_steps: None, later: None };
+        for &frame in contents.stacks.get(stack) {
+            let traits = self.frame(contents, contents.frames.get(frame));
+            if traits.has(Traits::WORKSPACE) {
+                return Purpose { before_steps: Some(WORKSPACE), later: Some(WORKSPACE) };
+            }
+            purpose.before_steps = purpose.before_steps.or_else(|| traits.category(true));
+            purpose.later = purpose.later.or_else(|| traits.category(false));
         }
-        let frames = contents.stacks.get(stack).iter().map(|&frame| contents.frames.get(frame));
-        let traits = Traits(frames.fold(0, |all, frame| all | self.frame(contents, frame).0));
-        self.stacks[stack as usize] = Some(traits);
-        traits
+        purpose
     }
 
     /// A stack as a text, without the recorder's own frames.
@@ -160,6 +180,7 @@ impl Hints {
                 (Traits::BACKWARD, text == "backward" || BACKWARD.iter().any(|part| text.contains(part))),
                 (Traits::PARAMETER, MAKERS.contains(&text)),
                 (Traits::FORWARD, text == "forward"),
+                (Traits::WORKSPACE, WORKSPACES.iter().any(|part| text.contains(part))),
             ]),
             name_in_modules: Traits::of(&[
                 (Traits::PARAMETER, MODULE_MAKERS.contains(&text)),
@@ -168,7 +189,7 @@ impl Hints {
             name_in_optimizer: Traits::of(&[(Traits::OPTIMIZER, text == "step")]),
             file: Traits::of(&[(Traits::OPTIMIZER, path.contains("torch/optim/"))]),
             is_modules: path.contains("torch/nn/"),
-            is_optimizer: path.contains("optim"),
+            is_optimizer: path.rsplit('/').next().is_some_and(|name| name.contains("optim")),
         }
     }
 
@@ -182,6 +203,8 @@ impl Hints {
 }
 
 const RECORDER: [&str; 4] = ["torch::unwind::", "CapturedTraceback::", "::gather_with_cpp(", "CachingAllocator::"];
+const WORKSPACE: &str = "workspace";
+const WORKSPACES: [&str; 3] = ["setWorkspaceForHandle", "CUDABlasLtWorkspace", "cublasSetWorkspace"];
 const BACKWARD: [&str; 2] = ["_run_backward", "torch::autograd::Engine::"];
 const MAKERS: [&str; 4] = ["reset_parameters", "_init_weights", "from_pretrained", "load_state_dict"];
 const MODULE_MAKERS: [&str; 9] =

@@ -74,6 +74,11 @@ impl Stacks {
         self.ends.len()
     }
 
+    /// The frames of all of them together.
+    pub(super) fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
     /// The frames of a stack, the innermost first.
     pub(super) fn get(&self, place: u32) -> &[u32] {
         let place = place as usize;

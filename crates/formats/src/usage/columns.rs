@@ -37,13 +37,13 @@ impl Writer {
 
 /// A column that is being read.
 pub(super) struct Reader<'a> {
-    name: &'static str,
+    name: Box<str>,
     bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(name: &'static str, bytes: &'a [u8]) -> Self {
-        Self { name, bytes }
+    pub fn new(name: &str, bytes: &'a [u8]) -> Self {
+        Self { name: name.into(), bytes }
     }
 
     pub fn number(&mut self) -> Result<u64, Error> {

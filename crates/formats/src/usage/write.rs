@@ -1,23 +1,40 @@
 //! [`Usage`] to a usage file, leaving out the columns that would say nothing.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use lowtide_core::{Align, BufferIndex, Bytes, Class, Layout, PoolIndex, StreamId, Usage};
+use lowtide_core::{Align, BufferIndex, Bytes, Class, Clock, Layout, PoolIndex, StreamId, Usage};
 
 use super::MAGIC;
 use super::columns::{Writer, fold};
 use super::header::{Header, LayoutHeader, PoolHeader};
-use crate::Error;
+use crate::{Error, ErrorKind, limits};
 
-/// Writes `usage` of the run called `name`, compressed; reading it gives the same again.
-pub fn write_usage(name: &str, usage: &Usage, out: impl Write) -> Result<(), Error> {
-    let mut header = header(name, usage);
+/// Writes `usage` of the run called `name` with remarks about it, compressed. Reading it gives the same again, but for
+/// relations of fewer than two buffers, which bind nothing; what would be too large to be read is not written.
+pub fn write_usage(name: &str, notes: &[String], usage: &Usage, out: impl Write) -> Result<(), Error> {
+    let mut header = header(name, notes, usage);
     let columns = columns(usage, &mut header);
     header.columns = columns.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
+    let readings = header.clock.map_or(0, |(_, readings)| readings);
+    for (count, limit) in
+        [(header.buffers, limits::BUFFERS), (header.longest() as u64, limits::BUFFERS), (readings, limits::READINGS)]
+    {
+        if count > limit {
+            return Err(Error::new(ErrorKind::TooManyRows { limit }));
+        }
+    }
     let header = serde_json::to_vec(&header).map_err(Error::writing)?;
-    let length = u32::try_from(header.len()).map_err(|_| Error::writing(std::io::ErrorKind::FileTooLarge))?;
+    let body: usize = columns.iter().map(|(_, bytes)| bytes.len()).sum();
+    let whole = MAGIC.len() + size_of::<u32>() + header.len() + body;
+    for (length, limit) in [(header.len(), limits::USAGE_HEADER), (whole, limits::USAGE)] {
+        if length as u64 > limit {
+            return Err(Error::new(ErrorKind::FileTooLong { limit }));
+        }
+    }
+    let length = header.len() as u32;
     let mut out = GzEncoder::new(out, Compression::new(7));
     let length = length.to_le_bytes();
     let parts = [MAGIC, &length, &header].into_iter().chain(columns.iter().map(|(_, bytes)| &**bytes));
@@ -27,11 +44,13 @@ pub fn write_usage(name: &str, usage: &Usage, out: impl Write) -> Result<(), Err
     out.finish().map(drop).map_err(Error::writing)
 }
 
-fn header(name: &str, usage: &Usage) -> Header {
+fn header(name: &str, notes: &[String], usage: &Usage) -> Header {
     let problem = &usage.problem;
     let number = |index: &BufferIndex| index.get() as u64;
-    let sets = |sets: &[Vec<BufferIndex>]| sets.iter().map(|set| set.iter().map(number).collect()).collect();
-    let mut header = Header::new(name, problem.buffers.len());
+    let sets = |sets: &[Vec<BufferIndex>]| -> Vec<Vec<u64>> {
+        sets.iter().filter(|set| set.len() > 1).map(|set| set.iter().map(number).collect()).collect()
+    };
+    let mut header = Header::new(name, notes, problem.buffers.len());
     header.pools = problem
         .pools
         .iter()
@@ -51,7 +70,7 @@ fn header(name: &str, usage: &Usage) -> Header {
             (place, gap.lifetime.lower, gap.lifetime.upper, stays)
         }));
     }
-    header.texts = usage.texts.iter().map(ToString::to_string).collect();
+    header.texts.clone_from(&usage.texts);
     header.steps = usage.steps.iter().map(|end| (end.step.0, end.at)).collect();
     header.reserved = usage.reserved.iter().map(|&(time, bytes)| (time, bytes.get())).collect();
     header.clock = usage.clock.as_ref().map(|clock| (clock.first, clock.readings.len() as u64));
@@ -77,10 +96,11 @@ fn columns(usage: &Usage, header: &mut Header) -> Vec<(String, Vec<u8>)> {
         columns.extend(column.map(|column| (name.to_owned(), column.0)));
     };
     add("id", ids(usage));
-    let begins = buffers.iter().map(|buffer| buffer.lifetime.lower);
+    let begins = buffers.iter().map(|buffer| buffer.lifetime.lower as u64);
     add("lower", Some(differences(begins)));
     add("length", Some(numbers(buffers.iter().map(|buffer| buffer.lifetime.length()))));
-    add("size", Some(numbers(buffers.iter().map(|buffer| buffer.size.get()))));
+    let sizes = in_units("size", buffers.iter().map(|buffer| buffer.size.get()), header);
+    add("size", Some(numbers(sizes)));
     add("align", unless_all(buffers.iter().map(|buffer| buffer.align.get()), Align::ONE.get()));
     add("persistent", unless_all(buffers.iter().map(|buffer| u64::from(buffer.class == Class::Persistent)), 0));
     add("pool", unless_all(buffers.iter().map(|buffer| buffer.pool.get() as u64), 0));
@@ -97,19 +117,21 @@ fn columns(usage: &Usage, header: &mut Header) -> Vec<(String, Vec<u8>)> {
     };
     add("stream", unless_all(labels.iter().map(|label| place(label.stream)), 0));
     let freed = labels.iter().zip(buffers).map(|(label, buffer)| {
-        label.freed.map_or(0, |freed| fold(freed.saturating_sub(buffer.lifetime.lower)).saturating_add(1))
+        label.freed.map_or(0, |freed| fold(freed.wrapping_sub(buffer.lifetime.lower)).wrapping_add(1))
     });
     add("freed", unless_all(freed, 0));
-    add("clock", usage.clock.as_ref().map(|clock| differences(clock.readings.iter().map(|&time| time as i64))));
+    let mut readings = |clock: &Clock| differences(in_units("clock", clock.readings.iter().copied(), header));
+    add("clock", usage.clock.as_ref().map(&mut readings));
     for (place, layout) in usage.layouts.iter().enumerate() {
         let placements = &layout.plan.placements;
-        let offsets = placements.iter().map(|placement| placement.offset.get() as i64);
-        add(&format!("offset {place}"), Some(differences(offsets)));
+        let name = format!("offset {place}");
+        let offsets = in_units(&name, placements.iter().map(|placement| placement.offset.get()), header);
+        add(&name, Some(differences(offsets)));
         let moved = placements.iter().zip(buffers).any(|(placement, buffer)| placement.pool != buffer.pool);
         let pools = numbers(placements.iter().map(|placement| PoolIndex::get(placement.pool) as u64));
         add(&format!("pool {place}"), moved.then_some(pools));
     }
-    header.streams = streams[1..].iter().map(|stream| stream.0.to_string()).collect();
+    header.streams = streams[1..].iter().map(|stream| stream.0.to_string().into()).collect();
     columns
 }
 
@@ -136,11 +158,36 @@ fn numbers(values: impl Iterator<Item = u64>) -> Writer {
     column
 }
 
-fn differences(values: impl Iterator<Item = i64>) -> Writer {
+/// The values as multiples of the largest number that divides them all, which `header` tells.
+fn in_units<'a>(
+    column: &str,
+    values: impl Iterator<Item = u64> + Clone + 'a,
+    header: &mut Header,
+) -> impl Iterator<Item = u64> + 'a {
+    let common = values.clone().try_fold(0, |common, value| match divisor(common, value) {
+        1 => ControlFlow::Break(()),
+        common => ControlFlow::Continue(common),
+    });
+    let unit = common.continue_value().unwrap_or(1).max(1);
+    if unit > 1 {
+        header.units.insert(column.to_owned(), unit);
+    }
+    values.map(move |value| value / unit)
+}
+
+/// The greatest common divisor; the other where one is zero.
+fn divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn differences(values: impl Iterator<Item = u64>) -> Writer {
     let mut column = Writer::default();
-    let mut before = 0_i64;
+    let mut before = 0_u64;
     for value in values {
-        column.signed(value.wrapping_sub(before));
+        column.signed(value.wrapping_sub(before) as i64);
         before = value;
     }
     column

@@ -43,6 +43,13 @@ pub struct Totals {
     pub peak_reserved: u64,
 }
 
+/// The most bytes of blocks at once as readers of traces count them: until the device is done with them where some row
+/// says that, and otherwise until the program lets go of them.
+pub fn peak(trace: &Trace) -> u64 {
+    let totals = totals(trace);
+    if trace.has_done_rows() { totals.peak_active } else { totals.peak_live }
+}
+
 pub fn totals(trace: &Trace) -> Totals {
     let mut totals = Totals::default();
     let bytes = |block: BlockIndex| trace.block(block).bytes.get();
