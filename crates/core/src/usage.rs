@@ -42,15 +42,30 @@ pub struct Label {
 pub struct Clock {
     /// The event that the first reading belongs to.
     pub first: i64,
-    /// Nanoseconds from the start of the recording, one reading per event, never falling.
+    /// How many events lie between two readings: one where each has its own. At least one.
+    pub every: u32,
+    /// Nanoseconds from the start of the recording, never falling.
     pub readings: Vec<u64>,
 }
 
 impl Clock {
-    /// The reading at `time`; the nearest one where it lies outside.
+    /// The reading at `time`, in proportion between two; the nearest one where it lies outside.
     pub fn at(&self, time: i64) -> u64 {
-        let place = usize::try_from(time.saturating_sub(self.first)).unwrap_or(0);
-        self.readings.get(place).or(self.readings.last()).copied().unwrap_or(0)
+        let events = u64::try_from(time.saturating_sub(self.first)).unwrap_or(0);
+        let every = u64::from(self.every.max(1));
+        let place = usize::try_from(events / every).unwrap_or(usize::MAX);
+        let Some(&before) = self.readings.get(place) else { return self.readings.last().copied().unwrap_or(0) };
+        let after = self.readings.get(place.saturating_add(1)).copied().unwrap_or(before);
+        let share = u128::from(after.saturating_sub(before)) * u128::from(events % every) / u128::from(every);
+        before + share as u64
+    }
+
+    /// The same with about `most` readings.
+    #[must_use]
+    pub fn thinned(&self, most: usize) -> Self {
+        let step = self.readings.len().div_ceil(most.max(1)).max(1);
+        let every = u32::try_from(step).ok().and_then(|step| self.every.checked_mul(step)).unwrap_or(u32::MAX);
+        Self { first: self.first, every, readings: self.readings.iter().copied().step_by(step).collect() }
     }
 }
 
@@ -179,5 +194,22 @@ impl Usage {
     pub fn step_at(&self, time: i64) -> Option<StepIndex> {
         let place = self.steps.partition_point(|end| end.at < time);
         self.steps.get(place).map(|end| end.step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thinned_clock_tells_times_in_proportion() {
+        let clock = Clock { first: 10, every: 1, readings: vec![0, 100, 200, 300, 400, 500, 600] };
+        let thin = clock.thinned(3);
+        assert_eq!((thin.every, &*thin.readings), (3, &[0, 300, 600][..]));
+        for event in 0..30 {
+            assert_eq!(thin.at(event), clock.at(event), "event {event}");
+        }
+        assert_eq!((thin.at(i64::MIN), thin.at(i64::MAX)), (0, 600));
+        assert_eq!(Clock { first: 0, every: 1, readings: Vec::new() }.at(5), 0);
     }
 }

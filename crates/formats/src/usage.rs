@@ -84,7 +84,7 @@ mod tests {
             problem,
             labels: vec![Label::default(), label, Label::default(), Label { category: None, freed: Some(-7), ..label }],
             texts: vec!["train.py:3 step; main".into(), "gradient \u{1f30a} </script>".into()],
-            clock: Some(Clock { first: -3, readings: vec![5, 5, 1 << 50] }),
+            clock: Some(Clock { first: -3, every: 7, readings: vec![5, 5, 1 << 50] }),
             steps: vec![StepEnd { step: StepIndex(4), at: 8 }],
             reserved: vec![(-3, Bytes::new(128)), (5, Bytes::ZERO)],
             layouts: vec![Layout { origin: Origin::Planned, plan }],

@@ -101,7 +101,7 @@ fn run() -> impl Strategy<Value = Run> {
             height = height.max(offset + size);
         }
         plan.heights = vec![Bytes::new(height)];
-        usage.clock = Some(Clock { first, readings });
+        usage.clock = Some(Clock { first, every: 1, readings });
         usage.steps = (0..).zip(steps).map(|(step, at)| StepEnd { step: StepIndex(u64::MAX - step), at }).collect();
         usage.reserved = reserved.into_iter().map(|(time, bytes)| (time, Bytes::new(bytes))).collect();
         usage.layouts = vec![Layout { origin: Origin::Recorded, plan }];

@@ -99,7 +99,7 @@ fn clock(trace: &Trace, range: &Range<usize>) -> Option<Clock> {
             latest
         })
         .collect();
-    Some(Clock { first: range.start as i64, readings })
+    Some(Clock { first: range.start as i64, every: 1, readings })
 }
 
 /// What was held from which event of `range` on.

@@ -76,7 +76,7 @@ function readUsage(bytes) {
   const upper = column("length").numbers(count);
   for (let i = 0; i < count; i += 1) upper[i] += lower[i];
   const freed = column("freed")?.numbers(count);
-  const clock = header.clock ? { first: header.clock[0], readings: inUnits("clock", column("clock").differences(header.clock[1])) } : null;
+  const clock = header.clock ? { first: header.clock[0], every: header.clock_every ?? 1, readings: inUnits("clock", column("clock").differences(header.clock[1])) } : null;
   const gaps = new Map();
   for (const [buffer, from, to, stays] of header.gaps ?? []) {
     if (!gaps.has(buffer)) gaps.set(buffer, []);

@@ -126,7 +126,7 @@ function shareBar(share) {
 function clockText(time) {
   const clock = model.usage?.clock;
   if (!clock) return "";
-  const place = Math.min(Math.max(time - clock.first, 0), clock.readings.length - 1);
+  const place = Math.min(Math.max(Math.floor((time - clock.first) / clock.every), 0), clock.readings.length - 1);
   return ` (${durationText(clock.readings[place] - clock.readings[0])})`;
 }
 

@@ -19,6 +19,9 @@ const MOST_DETAILED: usize = 200_000;
 /// Below this many buffers the data is there as soon as an overview would be.
 const LEAST_FOR_OVERVIEW: usize = 5_000;
 
+/// How many readings of the clock a page carries; events between two of them are timed in proportion.
+const MOST_READINGS: usize = 1 << 18;
+
 /// How many things an overview may hold.
 const MOST_IN_OVERVIEW: usize = 8_000;
 
@@ -128,13 +131,15 @@ pub(crate) fn scene(shown: &[Shown<'_>]) -> (Scene, Vec<Vec<u8>>) {
     (scene, views)
 }
 
-/// `usage` with those layouts only that can be looked into: what a page carries.
+/// What a page carries of `usage`: those layouts only that can be looked into, and a clock of not too many readings.
 pub fn carried(usage: &Usage) -> Cow<'_, Usage> {
     let is_carried = |place: &usize| has_detail(usage, *place);
-    if (0..usage.layouts.len()).all(|place| is_carried(&place)) {
+    let has_long_clock = usage.clock.as_ref().is_some_and(|clock| clock.readings.len() > MOST_READINGS);
+    if (0..usage.layouts.len()).all(|place| is_carried(&place)) && !has_long_clock {
         return Cow::Borrowed(usage);
     }
     let mut carried = usage.clone();
+    carried.clock = usage.clock.as_ref().map(|clock| clock.thinned(MOST_READINGS));
     let mut place = 0..;
     carried.layouts.retain(|_| place.next().is_some_and(|place| is_carried(&place)));
     Cow::Owned(carried)

@@ -46,6 +46,9 @@ pub(super) struct Header {
     /// The event of the first reading, and how many there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<(i64, u64)>,
+    /// Events between two readings of the clock.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub clock_every: u32,
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub layouts: Vec<LayoutHeader>,
     /// What the values of columns are multiples of, where that is more than one.
@@ -145,4 +148,13 @@ fn units<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, 
     }
 
     deserializer.deserialize_map(Units)
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_one(value: &u32) -> bool {
+    *value == 1
 }

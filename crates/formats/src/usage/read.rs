@@ -187,7 +187,10 @@ fn clock(header: &Header, columns: &mut Columns<'_>) -> Result<Option<Clock>, Er
     if !readings.is_sorted() {
         return Err(fault("its clock runs backwards"));
     }
-    Ok(Some(Clock { first, readings }))
+    if header.clock_every == 0 {
+        return Err(fault("its clock is read every 0 events"));
+    }
+    Ok(Some(Clock { first, every: header.clock_every, readings }))
 }
 
 fn steps(header: &Header) -> Result<Vec<StepEnd>, Error> {

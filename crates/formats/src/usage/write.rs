@@ -73,6 +73,7 @@ fn header(name: &str, notes: &[String], usage: &Usage) -> Header {
     header.texts.clone_from(&usage.texts);
     header.steps = usage.steps.iter().map(|end| (end.step.0, end.at)).collect();
     header.reserved = usage.reserved.iter().map(|&(time, bytes)| (time, bytes.get())).collect();
+    header.clock_every = usage.clock.as_ref().map_or(1, |clock| clock.every);
     header.clock = usage.clock.as_ref().map(|clock| (clock.first, clock.readings.len() as u64));
     header.layouts = usage.layouts.iter().map(layout_header).collect();
     header

@@ -179,7 +179,7 @@ fn a_swap_is_told_only_where_the_clock_leaves_time_for_it() {
     let mut usage = three_steps(&training());
     let mut timed = |nanoseconds: u64| {
         let readings = (0..=310).map(|event| event * nanoseconds).collect();
-        usage.clock = Some(Clock { first: 0, readings });
+        usage.clock = Some(Clock { first: 0, every: 1, readings });
         explained(&usage, At::Peak).remedies.iter().any(|remedy| remedy.change.name() == "swap")
     };
     assert!(!timed(0), "no time at all");
