@@ -1,7 +1,7 @@
 // The memory map. Rust decided what lies together (see detail.rs); here every class is walked from its top, and
 // whatever would be thinner than a spot is drawn as one.
-const FAN = 16;
-const CROWDED = 0.5;
+const FAN = scene.fan;
+const CROWDED = scene.crowded;
 const LEFT = 64;
 const BOTTOM = 22;
 const map = document.getElementById("map");

@@ -14,7 +14,7 @@ use crate::hilbert;
 pub(crate) const FAN: usize = 16;
 
 /// Below this many spots for each of its rectangles a node over rectangles is drawn as one.
-const CROWDED: f64 = 0.5;
+pub(crate) const CROWDED: f64 = 0.5;
 
 /// A rectangle of the map: time across, addresses up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,7 @@ use lowtide_core::{Buffer, BufferIndex, Bytes, Layout, Moment, Origin, TextIndex
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::detail::{CROWDED, FAN};
 use crate::{Curve, Detail, Findings, Grouping, alive_at, peak};
 
 /// Above this many buffers only the recorded and the last layout of a run can be looked into; of the others there is an
@@ -44,6 +45,9 @@ pub struct Shown<'a> {
 #[derive(Serialize)]
 pub(crate) struct Scene {
     version: u32,
+    /// How the nodes of the map are built: see [`Detail`].
+    fan: usize,
+    crowded: f64,
     runs: Vec<RunScene>,
     layouts: Vec<LayoutScene>,
     first_layout: usize,
@@ -122,6 +126,8 @@ pub(crate) fn scene(shown: &[Shown<'_>]) -> (Scene, Vec<Vec<u8>>) {
     }
     let scene = Scene {
         version: 1,
+        fan: FAN,
+        crowded: CROWDED,
         runs: shown.iter().map(run_scene).collect(),
         first_layout: first_layout(shown),
         layouts,

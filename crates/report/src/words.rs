@@ -50,11 +50,11 @@ pub fn measure(change: &Change) -> &'static str {
 /// Why something was late and what that cost, in a sentence.
 pub(crate) fn late_with_cost(usage: &Usage, late: &Late) -> String {
     let cost = if late.saves > Bytes::ZERO {
-        format!("{} of the peak", late.saves)
+        format!("at a cost of {}", late.saves)
     } else {
-        "nothing of the peak, which comes again without it".to_owned()
+        "at no cost, because another moment is as high".to_owned()
     };
-    format!("{} alive there, {cost}: {}", late.bytes, self::late(usage, late))
+    format!("{} alive there {cost}: {}", late.bytes, self::late(usage, late))
 }
 
 /// Why something was late, in a sentence.
