@@ -126,10 +126,12 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let before = if runs.len() == 1 { Before::All } else { Before::Recorded };
     let mut studies = Vec::new();
     for (name, question) in runs {
+        let told = question.notes().len();
         let Some(study) = Study::new(question, name, &arguments.effort, before)? else {
             console.print("no plan: buffers are pinned over each other while both are alive")?;
             return Ok(Answer::No);
         };
+        study.notes[told..].iter().for_each(|note| console.say(format!("note: {}: {note}", study.name)));
         studies.push(study);
     }
     match &*studies {

@@ -1,17 +1,26 @@
-//! Reports read back: a report is an HTML page that carries the usage it shows, one element for each run.
+//! What a report carries: an HTML page has the usage it shows, one element for each run, and is read back by them.
 
 use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use lowtide_core::Usage;
 
-use crate::{Error, ErrorKind, Run, limits, usage};
+use crate::{Error, ErrorKind, Run, limits, usage, write_usage};
 
 /// What stands around each usage in a report: base64 of a usage file lies between them.
 pub const USAGE_ELEMENT: [&str; 2] = ["<script type=\"application/x-lowtide-usage\">", "</script>"];
 
 /// How a report says who made it.
 const GENERATOR: &str = "content=\"lowtide";
+
+/// The element of a page that carries `usage` of the run called `name`, with what should be known of it.
+pub fn usage_element(name: &str, notes: &[String], usage: &Usage) -> Result<String, Error> {
+    let mut packed = Vec::new();
+    write_usage(name, notes, usage, &mut packed)?;
+    let [open, close] = USAGE_ELEMENT;
+    Ok(format!("{open}{}{close}", STANDARD.encode(packed)))
+}
 
 /// The runs in the report that begins with `start` and goes on in `rest`.
 pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
@@ -46,17 +55,13 @@ pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use lowtide_core::{Buffer, Bytes, Lifetime, Problem, Usage};
+    use lowtide_core::{Buffer, Bytes, Lifetime, Problem};
 
     use super::*;
-    use crate::{Input, write_usage};
+    use crate::Input;
 
     fn page(runs: &[Run]) -> String {
-        let elements = runs.iter().map(|run| {
-            let mut packed = Vec::new();
-            write_usage(&run.name, &run.notes, &run.usage, &mut packed).unwrap();
-            format!("{}{}{}", USAGE_ELEMENT[0], STANDARD.encode(packed), USAGE_ELEMENT[1])
-        });
+        let elements = runs.iter().map(|run| usage_element(&run.name, &run.notes, &run.usage).unwrap());
         let head = "<!doctype html>\n<html><meta name=\"generator\" content=\"lowtide 0\">";
         format!("{head}{}<script>let x;</script></html>\n", elements.collect::<String>())
     }

@@ -34,7 +34,7 @@ mod usage;
 
 pub use decompress::{Decompressed, decompress};
 pub use error::{Error, ErrorKind};
-pub use html::USAGE_ELEMENT;
+pub use html::{USAGE_ELEMENT, usage_element};
 pub use input::Input;
 pub use lifetimes::Lifetimes;
 pub use lifetimes_write::{write_lifetimes, write_plan_csv};

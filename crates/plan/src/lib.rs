@@ -4,7 +4,7 @@
 //! and zone by zone (`pools`). On each strip a portfolio works in turns (`schedule`): a first plan at once
 //! (`online`), passes in several orders (`greedy`), repair under a lower ceiling (`repair`), and complete search
 //! (`exact` over `skyline`), which is also what proves. Every plan passes [`validate`], which shares nothing with
-//! the solvers. Recorded runs become problems in [`whole_run`] and [`one_step`].
+//! the solvers. Recorded runs come in through [`run_usage`] and [`step_usage`].
 //!
 //! The crate also runs inside other people's processes: it starts threads only while it solves, only as many as it
 //! is given, and keeps none.
@@ -38,7 +38,7 @@ mod usage;
 mod validate;
 
 pub use explain::{At, ExplainError, explain, live};
-pub use lifetimes::{StepError, one_step, whole_run};
+pub use lifetimes::StepError;
 pub use options::{Options, Techniques};
 pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};
 pub use schedule::MOST_THREADS;

@@ -24,17 +24,6 @@ pub enum StepError {
     },
 }
 
-/// The whole run as one problem, in the order of its events; a pool per device where it has several.
-pub fn whole_run(trace: &Trace) -> Problem {
-    problem_of(trace, 0..trace.events.len()).0
-}
-
-/// One step: what lives at some time during it. What was there before it and stays throughout is persistent; what
-/// was there before and ends within is alive from the step's first event on.
-pub fn one_step(trace: &Trace, wanted: StepIndex) -> Result<Problem, StepError> {
-    step_range(trace, wanted).map(|range| problem_of(trace, range).0)
-}
-
 /// The events of one step.
 pub(crate) fn step_range(trace: &Trace, wanted: StepIndex) -> Result<Range<usize>, StepError> {
     let mut steps = trace.steps();
@@ -100,7 +89,9 @@ fn spans(trace: &Trace) -> Vec<Lifetime> {
     spans
 }
 
-/// What lives within `range`, and the block that each buffer is.
+/// What lives at some time within `range`, in a pool for each device where there are several, and the block that each
+/// buffer is. What was there before the range and stays throughout is persistent; what was there before and ends within
+/// is alive from its first event on.
 pub(crate) fn problem_of(trace: &Trace, range: Range<usize>) -> (Problem, Vec<BlockIndex>) {
     let (start, end) = (range.start as i64, range.end as i64);
     let whole = start == 0 && range.end == trace.events.len();
@@ -198,6 +189,14 @@ mod tests {
         Action::Step { step: StepIndex(step) }
     }
 
+    fn whole_run(trace: &Trace) -> Problem {
+        problem_of(trace, 0..trace.events.len()).0
+    }
+
+    fn one_step(trace: &Trace, step: u64) -> Result<Problem, StepError> {
+        step_range(trace, StepIndex(step)).map(|range| problem_of(trace, range).0)
+    }
+
     fn lives(problem: &Problem) -> Vec<(&str, i64, i64, Class)> {
         let life = |buffer: &'_ Buffer| (buffer.lifetime.lower, buffer.lifetime.upper, buffer.class);
         problem
@@ -235,10 +234,10 @@ mod tests {
     #[test]
     fn what_outlives_a_step_on_both_sides_is_persistent_in_it() {
         let rows = [alloc(0), alloc(1), step(1), alloc(2), free(2), free(0), step(2), free(1)];
-        let problem = one_step(&trace(&rows), StepIndex(2)).unwrap();
+        let problem = one_step(&trace(&rows), 2).unwrap();
         let (p, t) = (Class::Persistent, Class::Transient);
         assert_eq!(lives(&problem), [("a", 3, 5, t), ("b", 3, 7, p), ("a#2", 3, 4, t)]);
-        let missing = one_step(&trace(&rows), StepIndex(7)).unwrap_err();
+        let missing = one_step(&trace(&rows), 7).unwrap_err();
         assert_eq!(missing.to_string(), "the trace has no step 7; it closes steps 1 to 2");
     }
 

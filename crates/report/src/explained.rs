@@ -3,16 +3,17 @@
 use lowtide_core::{Alike, Explanation, Usage};
 
 use crate::ink::WIDTH;
-use crate::{Ink, counted, thousands, words};
+use crate::{Finding, Findings, Ink, counted, thousands, words};
 
 /// Rows of each part.
 const ROWS: usize = 12;
 
 /// `explanation` in lines of at most eighty characters, where words are not longer than that.
 pub fn explained(usage: &Usage, explanation: &Explanation, ink: Ink) -> Vec<String> {
+    let findings = Findings::new(usage, explanation);
     let mut lines = alive(usage, explanation);
-    lines.extend(late(usage, explanation));
-    lines.extend(remedies(usage, explanation));
+    lines.extend(late(&findings.late));
+    lines.extend(remedies(&findings.remedies));
     lines.iter().map(|line| ink.written(line)).collect()
 }
 
@@ -74,32 +75,25 @@ fn file_name(place: &str) -> &str {
     file.rfind('/').map_or(place, |slash| &place[slash + 1..])
 }
 
-fn late(usage: &Usage, explanation: &Explanation) -> Vec<String> {
-    let late = &explanation.late;
+fn late(late: &[String]) -> Vec<String> {
     if late.is_empty() {
         return Vec::new();
     }
     let mut lines = vec![String::new(), "freed too late".to_owned()];
-    for one in late.iter().take(ROWS) {
-        lines.extend(wrapped(&words::late_with_cost(usage, one), "  - ", "    "));
-    }
+    lines.extend(late.iter().take(ROWS).flat_map(|text| wrapped(text, "  - ", "    ")));
     if late.len() > ROWS {
         lines.push(format!("  +{} more", thousands(late.len() - ROWS)));
     }
     lines
 }
 
-fn remedies(usage: &Usage, explanation: &Explanation) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    if explanation.remedies.is_empty() {
-        lines.push("no single change was found that lowers it".to_owned());
-        return lines;
+fn remedies(remedies: &[Finding]) -> Vec<String> {
+    if remedies.is_empty() {
+        return vec![String::new(), "no single change was found that lowers it".to_owned()];
     }
-    lines.push("what would lower it, one change at a time".to_owned());
-    for (place, remedy) in explanation.remedies.iter().enumerate() {
-        let text = words::remedy(usage, explanation.moment.time, remedy);
-        let saves = format!("−{}, to {}{}", remedy.saves, remedy.peak, words::measure(&remedy.change));
-        lines.extend(wrapped(&format!("{saves}: {text}"), &format!("{:>3}. ", place + 1), "     "));
+    let mut lines = vec![String::new(), "what would lower it, one change at a time".to_owned()];
+    for (place, Finding { saves, leaves, text }) in remedies.iter().enumerate() {
+        lines.extend(wrapped(&format!("−{saves}, to {leaves}: {text}"), &format!("{:>3}. ", place + 1), "     "));
     }
     lines
 }

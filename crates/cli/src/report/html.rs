@@ -1,8 +1,6 @@
 //! The page: studies in, one file out.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use lowtide_formats::{USAGE_ELEMENT, write_usage};
+use lowtide_formats::usage_element;
 use lowtide_report::{Difference, Findings, Page, Shown, carried, page};
 
 use crate::beside::Target;
@@ -12,7 +10,8 @@ use crate::{Failure, progress, show};
 /// Writes the page that shows `studies`: one run, or two that are compared by `differences`.
 pub(crate) fn write(studies: &[&Study], differences: &[Difference], target: &Target) -> Result<(), Failure> {
     let _line = progress::Doing::new(&format!("drawing {}", show::path(target.path())));
-    let data = studies.iter().map(|study| element(study)).collect::<Result<Vec<_>, _>>();
+    let element = |study: &&Study| usage_element(&study.name, &study.notes, &carried(&study.usage));
+    let data = studies.iter().map(element).collect::<Result<Vec<_>, _>>();
     let data = data.map_err(|error| Failure::contents(target.path().display(), error))?;
     let findings: Vec<Findings> = studies.iter().map(|study| study.findings()).collect();
     let runs: Vec<Shown<'_>> = studies
@@ -33,12 +32,4 @@ pub(crate) fn write(studies: &[&Study], differences: &[Difference], target: &Tar
         generator: concat!("lowtide ", env!("CARGO_PKG_VERSION")),
     });
     target.write_bytes(html.as_bytes())
-}
-
-/// What lets a run be read back from the page.
-fn element(study: &Study) -> Result<String, lowtide_formats::Error> {
-    let mut packed = Vec::new();
-    write_usage(&study.name, &study.notes, &carried(&study.usage), &mut packed)?;
-    let [open, close] = USAGE_ELEMENT;
-    Ok(format!("{open}{}{close}", STANDARD.encode(packed)))
 }
