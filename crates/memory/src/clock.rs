@@ -1,0 +1,93 @@
+//! The clock of a simulated device and the marks that pass by it. Time moves only when it is told to, or when somebody
+//! waits; calls are charged and take no time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+use crate::slots::Slots;
+use crate::source::Mark;
+
+/// When the work before a mark is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lag {
+    /// So many nanoseconds after the mark was made.
+    After(u64),
+    /// At a given time of the clock; at once where that is past.
+    At(u64),
+    /// Not while anyone looks.
+    Never,
+}
+
+const NEVER: u64 = u64::MAX;
+
+#[derive(Debug)]
+struct Marks {
+    lag: Lag,
+    /// When each mark passes.
+    times: Slots<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Clock {
+    now: AtomicU64,
+    marks: Mutex<Marks>,
+}
+
+impl Clock {
+    pub(crate) fn new(lag: Lag) -> Self {
+        let marks = Marks { lag, times: Slots::default() };
+        Self { now: AtomicU64::new(0), marks: Mutex::new(marks) }
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn advance(&self, nanoseconds: u64) {
+        let later = |now: u64| Some(now.saturating_add(nanoseconds));
+        let _ = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    }
+
+    pub(crate) fn set(&self, time: u64) {
+        self.now.fetch_max(time, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_lag(&self, lag: Lag) {
+        self.lock().lag = lag;
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        let now = self.now();
+        let mut marks = self.lock();
+        let passes_at = match marks.lag {
+            Lag::After(lag) => now.saturating_add(lag).min(NEVER - 1),
+            Lag::At(time) => time.min(NEVER - 1),
+            Lag::Never => NEVER,
+        };
+        marks.times.insert(passes_at)
+    }
+
+    pub(crate) fn passed(&self, mark: Mark) -> bool {
+        let time = self.lock().times.get_mut(mark).copied();
+        time.is_none_or(|time| time != NEVER && time <= self.now())
+    }
+
+    /// Moves the clock on to where `mark` passes, and says by how much.
+    pub(crate) fn wait(&self, mark: Mark) -> Result<u64, Error> {
+        let Some(time) = self.lock().times.get_mut(mark).copied() else { return Ok(0) };
+        if time == NEVER {
+            return Err(Error::Refused { call: "wait", why: "the work never ends in this recording".to_owned() });
+        }
+        let before = self.now.fetch_max(time, Ordering::Relaxed);
+        Ok(time.saturating_sub(before))
+    }
+
+    pub(crate) fn forget(&self, mark: Mark) {
+        self.lock().times.remove(mark);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

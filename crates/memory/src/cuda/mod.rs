@@ -1,0 +1,20 @@
+//! Memory of CUDA devices, and host memory pinned for them. The driver is loaded when it is first asked for; without one,
+//! every call here is [`Error::NoDriver`] and the rest of the crate works.
+
+mod context;
+mod device;
+mod driver;
+mod events;
+mod pinned;
+#[cfg(test)]
+mod tests;
+
+use crate::error::Error;
+
+pub use device::CudaDevice;
+pub use pinned::CudaPinned;
+
+/// How many devices the driver finds.
+pub fn device_count() -> Result<u32, Error> {
+    context::count(driver::driver()?)
+}

@@ -1,0 +1,216 @@
+//! A source that refuses on purpose, so that whoever builds on one can show that every error leaves things as they
+//! should be.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lowtide_core::{Bytes, StreamId};
+
+use crate::calls::Calls;
+use crate::error::Error;
+use crate::source::{Description, Mark, Source, Span};
+
+/// A call that can fail.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CallKind {
+    /// [`Source::reserve`]
+    Reserve,
+    /// [`Source::release`]
+    Release,
+    /// [`Source::commit`]
+    Commit,
+    /// [`Source::decommit`]
+    Decommit,
+    /// [`Source::alias`]
+    Alias,
+    /// [`Source::relocate`]
+    Relocate,
+    /// [`Source::mark`]
+    Mark,
+    /// [`Source::hold`]
+    Hold,
+    /// [`Source::wait`]
+    Wait,
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Failure {
+    /// With [`Error::OutOfMemory`].
+    #[default]
+    OutOfMemory,
+    /// With [`Error::Refused`].
+    Refused,
+}
+
+/// Which of the calls fail.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum FailWhen {
+    /// None: calls are counted only.
+    Never,
+    /// The one with this number; the first is 1.
+    Nth(u64),
+    /// The one with this number and all that follow.
+    From(u64),
+    /// Each with a probability, drawn from a seed.
+    Randomly {
+        /// Between 0 and 1.
+        probability: f64,
+        /// The same seed fails the same calls.
+        seed: u64,
+    },
+}
+
+/// Which calls fail, and how.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FailPlan {
+    /// Which.
+    pub when: FailWhen,
+    /// The kinds that are counted and fail; all of them where none is named.
+    pub kinds: Vec<CallKind>,
+    /// How.
+    pub failure: Failure,
+}
+
+impl FailPlan {
+    /// Calls of any kind, out of memory.
+    pub fn new(when: FailWhen) -> Self {
+        Self { when, kinds: Vec::new(), failure: Failure::default() }
+    }
+
+    /// Counts and fails these kinds alone.
+    #[must_use]
+    pub fn only(mut self, kinds: &[CallKind]) -> Self {
+        self.kinds = kinds.to_vec();
+        self
+    }
+
+    /// Fails in another way.
+    #[must_use]
+    pub fn with(mut self, failure: Failure) -> Self {
+        self.failure = failure;
+        self
+    }
+}
+
+/// Another source, some of whose calls fail. A call that fails does nothing.
+#[derive(Debug)]
+pub struct Failing<S> {
+    source: S,
+    plan: FailPlan,
+    made: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl<S: Source> Failing<S> {
+    /// `source`, failing by `plan`.
+    pub fn new(source: S, plan: FailPlan) -> Self {
+        Self { source, plan, made: AtomicU64::new(0), failed: AtomicU64::new(0) }
+    }
+
+    /// The source within.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Calls of the plan's kinds so far, those that failed among them.
+    pub fn calls_made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Calls that failed on purpose.
+    pub fn calls_failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    fn pass(&self, kind: CallKind, asked: Bytes) -> Result<(), Error> {
+        if !self.plan.kinds.is_empty() && !self.plan.kinds.contains(&kind) {
+            return Ok(());
+        }
+        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        let fails = match self.plan.when {
+            FailWhen::Never => false,
+            FailWhen::Nth(nth) => number == nth,
+            FailWhen::From(first) => number >= first,
+            FailWhen::Randomly { probability, seed } => draw(seed, number) < probability,
+        };
+        if !fails {
+            return Ok(());
+        }
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        Err(match self.plan.failure {
+            Failure::OutOfMemory => Error::OutOfMemory { asked },
+            Failure::Refused => Error::Refused { call: "Failing", why: format!("call {number} fails on purpose") },
+        })
+    }
+}
+
+impl<S: Source> Source for Failing<S> {
+    fn describe(&self) -> Description {
+        self.source.describe()
+    }
+
+    fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
+        self.pass(CallKind::Reserve, bytes)?;
+        self.source.reserve(bytes)
+    }
+
+    fn release(&self, span: Span) -> Result<(), Error> {
+        self.pass(CallKind::Release, span.bytes)?;
+        self.source.release(span)
+    }
+
+    fn commit(&self, span: Span) -> Result<(), Error> {
+        self.pass(CallKind::Commit, span.bytes)?;
+        self.source.commit(span)
+    }
+
+    fn decommit(&self, span: Span) -> Result<(), Error> {
+        self.pass(CallKind::Decommit, span.bytes)?;
+        self.source.decommit(span)
+    }
+
+    fn alias(&self, from: Span, to: u64) -> Result<(), Error> {
+        self.pass(CallKind::Alias, from.bytes)?;
+        self.source.alias(from, to)
+    }
+
+    fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
+        self.pass(CallKind::Relocate, from.bytes)?;
+        self.source.relocate(from, to)
+    }
+
+    fn calls(&self) -> Calls {
+        self.source.calls()
+    }
+
+    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
+        self.pass(CallKind::Mark, Bytes::ZERO)?;
+        self.source.mark(stream)
+    }
+
+    fn passed(&self, mark: Mark) -> bool {
+        self.source.passed(mark)
+    }
+
+    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
+        self.pass(CallKind::Hold, Bytes::ZERO)?;
+        self.source.hold(stream, mark)
+    }
+
+    fn wait(&self, mark: Mark) -> Result<(), Error> {
+        self.pass(CallKind::Wait, Bytes::ZERO)?;
+        self.source.wait(mark)
+    }
+
+    fn forget(&self, mark: Mark) {
+        self.source.forget(mark);
+    }
+}
+
+/// A number in `[0, 1)` that depends on nothing but its arguments.
+fn draw(seed: u64, number: u64) -> f64 {
+    let mut bits = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ bits >> 31) >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,364 @@
+//! Handles mapped into reserved addresses: the way every source of this crate works. A [`Backing`] makes the few calls
+//! that differ between kinds of memory; a [`Mapper`] checks spans, keeps the books, counts, and cleans up after errors.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use lowtide_core::{Bytes, StreamId};
+
+use crate::calls::{Calls, Counter};
+use crate::error::Error;
+use crate::ledger::Ledger;
+use crate::source::{Description, Mark, Span};
+
+/// What a call to the system does to one handle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    Create,
+    Map,
+    Unmap,
+    Destroy,
+}
+
+/// The calls that one kind of memory needs. Spans were checked and no two calls run at once, marks aside.
+pub(crate) trait Backing: Send + Sync + fmt::Debug {
+    /// What the system knows a handle by.
+    type Handle: Copy + Send + fmt::Debug;
+
+    /// What the source is.
+    fn describe(&self) -> Description;
+
+    /// `bytes` of addresses, a whole number of granules.
+    fn reserve(&self, bytes: Bytes) -> Result<u64, Error>;
+
+    /// Gives a reserved range back, in which nothing is mapped.
+    fn release(&self, span: Span) -> Result<(), Error>;
+
+    /// Makes a handle that has no address yet.
+    fn create(&self, bytes: Bytes) -> Result<Self::Handle, Error>;
+
+    /// Gives a handle back that has no address any more.
+    fn destroy(&self, handle: Self::Handle, bytes: Bytes) -> Result<(), Error>;
+
+    /// Maps a handle at reserved, vacant addresses; where it fails, nothing is mapped.
+    fn map(&self, handle: Self::Handle, span: Span) -> Result<(), Error>;
+
+    /// Leaves the addresses reserved and vacant.
+    fn unmap(&self, handle: Self::Handle, span: Span) -> Result<(), Error>;
+
+    /// Moves a handle in one call; `None` where mapping it again and unmapping the old address is the way.
+    fn relocate(&self, from: Span, to: Span) -> Option<Result<(), Error>> {
+        let _ = (from, to);
+        None
+    }
+
+    /// What a step costs where that is not measured.
+    fn cost(&self, step: Step) -> Option<u64> {
+        let _ = step;
+        None
+    }
+
+    /// See [`Source::mark`](crate::Source::mark). Memory that the processor alone uses has no queue: marks pass at once.
+    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
+        let _ = stream;
+        Ok(Mark(0))
+    }
+
+    /// See [`Source::passed`](crate::Source::passed).
+    fn passed(&self, mark: Mark) -> bool {
+        let _ = mark;
+        true
+    }
+
+    /// See [`Source::hold`](crate::Source::hold).
+    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
+        let _ = (stream, mark);
+        Ok(())
+    }
+
+    /// See [`Source::wait`](crate::Source::wait); the nanoseconds are for a wait that is not measured.
+    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
+        let _ = mark;
+        Ok(None)
+    }
+
+    /// See [`Source::forget`](crate::Source::forget).
+    fn forget(&self, mark: Mark) {
+        let _ = mark;
+    }
+}
+
+/// The books, and handles that the system has not taken back yet.
+#[derive(Debug)]
+struct Books<H> {
+    ledger: Ledger<H>,
+    orphans: Vec<(H, Bytes)>,
+}
+
+/// A source made of a [`Backing`].
+#[derive(Debug)]
+pub(crate) struct Mapper<B: Backing> {
+    backing: B,
+    aliases: bool,
+    relocates: bool,
+    books: Mutex<Books<B::Handle>>,
+    counter: Counter,
+}
+
+impl<B: Backing> Mapper<B> {
+    pub(crate) fn new(backing: B) -> Self {
+        let Description { granularity, aliases, relocates, .. } = backing.describe();
+        let books = Mutex::new(Books { ledger: Ledger::new(granularity), orphans: Vec::new() });
+        Self { backing, aliases, relocates, books, counter: Counter::default() }
+    }
+
+    pub(crate) fn backing(&self) -> &B {
+        &self.backing
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        self.counter.read()
+    }
+
+    pub(crate) fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
+        let mut books = self.lock();
+        let bytes = books.ledger.round_up(bytes)?;
+        let span = Span::new(self.backing.reserve(bytes)?, bytes);
+        books.ledger.reserve(span);
+        self.counter.reserve();
+        Ok(span)
+    }
+
+    pub(crate) fn release(&self, span: Span) -> Result<(), Error> {
+        let mut books = self.lock();
+        books.ledger.check_reservation(span)?;
+        self.clear(&mut books, span)?;
+        self.backing.release(span)?;
+        books.ledger.unreserve(span);
+        self.counter.release();
+        Ok(())
+    }
+
+    pub(crate) fn commit(&self, span: Span) -> Result<(), Error> {
+        let mut books = self.lock();
+        books.ledger.check_vacant(span)?;
+        self.destroy_orphans(&mut books);
+        let handle = self.timed(Step::Create, || self.backing.create(span.bytes))?;
+        self.counter.create(span.bytes);
+        if let Err(error) = self.timed(Step::Map, || self.backing.map(handle, span)) {
+            self.destroy(&mut books, handle, span.bytes);
+            return Err(error);
+        }
+        self.counter.map();
+        books.ledger.create(handle, span);
+        Ok(())
+    }
+
+    pub(crate) fn decommit(&self, span: Span) -> Result<(), Error> {
+        let mut books = self.lock();
+        books.ledger.check_covered(span)?;
+        self.clear(&mut books, span)
+    }
+
+    pub(crate) fn alias(&self, from: Span, to: u64) -> Result<(), Error> {
+        if !self.aliases {
+            return Err(self.unsupported("two addresses for the same memory"));
+        }
+        let mut books = self.lock();
+        self.map_again(&mut books, from, to)
+    }
+
+    pub(crate) fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
+        if !self.relocates {
+            return Err(self.unsupported("moving memory to another address"));
+        }
+        let mut books = self.lock();
+        books.ledger.mapping(from)?;
+        let target = Span::new(to, from.bytes);
+        books.ledger.check_vacant(target)?;
+        let begun = Instant::now();
+        if let Some(moved) = self.backing.relocate(from, target) {
+            self.counter.charge(nanoseconds_since(begun));
+            moved?;
+            books.ledger.relocate(from.start, to);
+            self.counter.map();
+            self.counter.unmap();
+            return Ok(());
+        }
+        self.map_again(&mut books, from, to)?;
+        self.clear(&mut books, from).inspect_err(|_| {
+            let _ = self.clear(&mut books, target);
+        })
+    }
+
+    /// Whether there is memory under every byte of `span`.
+    pub(crate) fn is_backed(&self, span: Span) -> bool {
+        self.lock().ledger.is_backed(span)
+    }
+
+    pub(crate) fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
+        self.backing.mark(stream)
+    }
+
+    pub(crate) fn passed(&self, mark: Mark) -> bool {
+        self.backing.passed(mark)
+    }
+
+    pub(crate) fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
+        self.backing.hold(stream, mark)?;
+        self.counter.hold();
+        Ok(())
+    }
+
+    pub(crate) fn wait(&self, mark: Mark) -> Result<(), Error> {
+        if self.backing.passed(mark) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let waited = self.backing.wait(mark)?;
+        self.counter.wait(waited.unwrap_or_else(|| nanoseconds_since(begun)));
+        Ok(())
+    }
+
+    pub(crate) fn forget(&self, mark: Mark) {
+        self.backing.forget(mark);
+    }
+
+    fn map_again(&self, books: &mut Books<B::Handle>, from: Span, to: u64) -> Result<(), Error> {
+        let (index, handle) = books.ledger.mapping(from)?;
+        let target = Span::new(to, from.bytes);
+        books.ledger.check_vacant(target)?;
+        self.timed(Step::Map, || self.backing.map(handle, target))?;
+        self.counter.map();
+        books.ledger.map(index, target);
+        Ok(())
+    }
+
+    /// Unmaps whatever begins in `span`.
+    fn clear(&self, books: &mut Books<B::Handle>, span: Span) -> Result<(), Error> {
+        while let Some((place, handle)) = books.ledger.first_in(span) {
+            self.timed(Step::Unmap, || self.backing.unmap(handle, place))?;
+            self.counter.unmap();
+            if let Some((handle, bytes)) = books.ledger.unmap(place.start) {
+                self.destroy(books, handle, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a handle back. One that the system does not take stays counted as committed and is tried again.
+    fn destroy(&self, books: &mut Books<B::Handle>, handle: B::Handle, bytes: Bytes) {
+        match self.timed(Step::Destroy, || self.backing.destroy(handle, bytes)) {
+            Ok(()) => self.counter.destroy(bytes),
+            Err(_) => books.orphans.push((handle, bytes)),
+        }
+    }
+
+    fn destroy_orphans(&self, books: &mut Books<B::Handle>) {
+        for (handle, bytes) in std::mem::take(&mut books.orphans) {
+            self.destroy(books, handle, bytes);
+        }
+    }
+
+    fn timed<T>(&self, step: Step, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        if let Some(cost) = self.backing.cost(step) {
+            return call().inspect(|_| self.counter.charge(cost));
+        }
+        let begun = Instant::now();
+        let result = call();
+        self.counter.charge(nanoseconds_since(begun));
+        result
+    }
+
+    fn unsupported(&self, what: &'static str) -> Error {
+        Error::Unsupported { what, by: self.backing.describe().name }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Books<B::Handle>> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B: Backing> Drop for Mapper<B> {
+    /// Gives back whatever is still reserved. A range that the system does not take back is left to it.
+    fn drop(&mut self) {
+        while let Some(span) = { self.lock().ledger.any_reservation() } {
+            // A call that fails once is tried again: a driver may refuse while other work is under way.
+            if self.release(span).is_err() && self.release(span).is_err() {
+                let mut books = self.lock();
+                while let Some((place, _)) = books.ledger.first_in(span) {
+                    books.ledger.unmap(place.start);
+                }
+                books.ledger.unreserve(span);
+            }
+        }
+        let mut books = self.lock();
+        self.destroy_orphans(&mut books);
+    }
+}
+
+fn nanoseconds_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Makes a struct with a field `mapper` a [`Source`](crate::Source).
+macro_rules! source_by_mapper {
+    ($source:ty) => {
+        impl $crate::Source for $source {
+            fn describe(&self) -> $crate::Description {
+                $crate::mapper::Backing::describe(self.mapper.backing())
+            }
+
+            fn reserve(&self, bytes: ::lowtide_core::Bytes) -> Result<$crate::Span, $crate::Error> {
+                self.mapper.reserve(bytes)
+            }
+
+            fn release(&self, span: $crate::Span) -> Result<(), $crate::Error> {
+                self.mapper.release(span)
+            }
+
+            fn commit(&self, span: $crate::Span) -> Result<(), $crate::Error> {
+                self.mapper.commit(span)
+            }
+
+            fn decommit(&self, span: $crate::Span) -> Result<(), $crate::Error> {
+                self.mapper.decommit(span)
+            }
+
+            fn alias(&self, from: $crate::Span, to: u64) -> Result<(), $crate::Error> {
+                self.mapper.alias(from, to)
+            }
+
+            fn relocate(&self, from: $crate::Span, to: u64) -> Result<(), $crate::Error> {
+                self.mapper.relocate(from, to)
+            }
+
+            fn calls(&self) -> $crate::Calls {
+                self.mapper.calls()
+            }
+
+            fn mark(&self, stream: ::lowtide_core::StreamId) -> Result<$crate::Mark, $crate::Error> {
+                self.mapper.mark(stream)
+            }
+
+            fn passed(&self, mark: $crate::Mark) -> bool {
+                self.mapper.passed(mark)
+            }
+
+            fn hold(&self, stream: ::lowtide_core::StreamId, mark: $crate::Mark) -> Result<(), $crate::Error> {
+                self.mapper.hold(stream, mark)
+            }
+
+            fn wait(&self, mark: $crate::Mark) -> Result<(), $crate::Error> {
+                self.mapper.wait(mark)
+            }
+
+            fn forget(&self, mark: $crate::Mark) {
+                self.mapper.forget(mark);
+            }
+        }
+    };
+}
+
+pub(crate) use source_by_mapper;

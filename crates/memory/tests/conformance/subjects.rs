@@ -1,0 +1,101 @@
+//! The sources that the checks are run over.
+
+#![expect(unsafe_code, reason = "reads and writes memory that a source committed")]
+
+use std::io::Write;
+use std::sync::Once;
+
+use lowtide_core::Bytes;
+use lowtide_memory::cuda::{CudaDevice, CudaPinned};
+use lowtide_memory::{Host, HostOptions, Pages, Placement, ScratchFile, Simulated, SimulatedOptions, Source};
+
+use crate::suite::Subject;
+
+fn put(source: &dyn Source, address: u64, bytes: &[u8]) -> bool {
+    if source.describe().host_visible {
+        let start = std::ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: the check has committed the addresses, and the source says that the processor may write there.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len()) };
+        return true;
+    }
+    false
+}
+
+fn take(address: u64, count: usize) -> Vec<u8> {
+    let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
+    // SAFETY: the check has committed the addresses and written to them before.
+    unsafe { std::slice::from_raw_parts(start, count).to_vec() }
+}
+
+macro_rules! subject {
+    ($($source:ty),*) => {
+        $(impl Subject for $source {
+            fn put(&self, address: u64, bytes: &[u8]) -> bool {
+                put(self, address, bytes)
+            }
+
+            fn take(&self, address: u64, count: usize) -> Vec<u8> {
+                take(address, count)
+            }
+        })*
+    };
+}
+
+subject!(Host, ScratchFile, Simulated, CudaPinned);
+
+impl Subject for CudaDevice {
+    fn put(&self, address: u64, bytes: &[u8]) -> bool {
+        bytes.is_empty() || self.write(address, bytes).map(|()| true).unwrap()
+    }
+
+    fn take(&self, address: u64, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.read(address, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+pub fn host(options: &HostOptions) -> Box<dyn Subject> {
+    Box::new(Host::new(options))
+}
+
+pub fn pages(pages: Pages) -> Box<dyn Subject> {
+    host(&HostOptions { pages, ..HostOptions::default() })
+}
+
+pub fn placement(placement: Placement) -> Box<dyn Subject> {
+    host(&HostOptions { placement, ..HostOptions::default() })
+}
+
+pub fn scratch_file() -> Box<dyn Subject> {
+    Box::new(ScratchFile::new(&std::env::temp_dir(), Bytes::new(64 << 10)).unwrap())
+}
+
+pub fn simulated(contents: bool) -> Box<dyn Subject> {
+    Box::new(Simulated::new(SimulatedOptions { contents, ..SimulatedOptions::default() }).unwrap())
+}
+
+pub fn cuda_device() -> Option<Box<dyn Subject>> {
+    there(CudaDevice::new(0, None, &[]))
+}
+
+pub fn cuda_pinned() -> Option<Box<dyn Subject>> {
+    there(CudaPinned::new(0, &HostOptions::default()))
+}
+
+/// A source of a device; without a driver there is none, and that is said. Anything else that is wrong with it is.
+fn there<S: Subject + 'static>(source: Result<S, lowtide_memory::Error>) -> Option<Box<dyn Subject>> {
+    static SAID: Once = Once::new();
+    match source {
+        Ok(source) => Some(Box::new(source)),
+        Err(lowtide_memory::Error::NoDriver { why }) => {
+            SAID.call_once(|| {
+                // Not by `eprintln!`, which is shown for failed tests alone.
+                let _ =
+                    writeln!(std::io::stderr(), "SKIPPED: the CUDA sources are not tested, no driver is here: {why}");
+            });
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
