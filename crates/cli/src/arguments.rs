@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, check, completions, demo, explain, plan, report};
+use crate::{bench, check, completions, demo, explain, plan, replay, report};
 
 /// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
 #[derive(Debug, Parser)]
@@ -22,6 +22,7 @@ Examples:
   lowtide plan lifetimes.csv -o plan.csv  an offset for every buffer
   lowtide explain trace.csv.gz            why the peak is what it is
   lowtide report trace.csv.gz -o r.html   a page with pictures
+  lowtide replay trace.csv.gz             what each allocator would reserve
   lowtide check lifetimes.csv plan.csv    whether a plan holds
 
 Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
@@ -36,9 +37,11 @@ pub enum Verb {
     Explain(explain::Arguments),
     /// Show where memory went: in the terminal, as a page, or how two runs differ
     Report(report::Arguments),
+    /// Play a recorded run on several allocators: what each would reserve and cost
+    Replay(replay::Arguments),
     /// Tell whether a plan holds
     Check(check::Arguments),
-    /// Measure the planner, alone or beside others
+    /// Measure the planner and the allocators, alone or beside others
     Bench(bench::Arguments),
     /// Plan and draw a recorded training step that comes with the program
     Demo(demo::Arguments),

@@ -1,6 +1,7 @@
 //! `lowtide bench`: measures what Lowtide does on files of the reader's choice, beside rivals in the same run.
 
 pub mod plan;
+pub mod pool;
 
 mod instances;
 mod report;
@@ -22,11 +23,14 @@ pub struct Arguments {
 enum What {
     /// Plan many files, alone or beside other planners
     Plan(plan::Arguments),
+    /// Serve recorded runs and made ones, beside PyTorch's allocators and malloc
+    Pool(pool::Arguments),
 }
 
 /// Measures and tells.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     match &arguments.what {
         What::Plan(arguments) => plan::run(arguments, console),
+        What::Pool(arguments) => pool::run(arguments, console),
     }
 }

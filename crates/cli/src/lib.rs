@@ -7,12 +7,14 @@
 mod answer;
 mod arguments;
 mod beside;
+mod columns;
 mod console;
 mod failure;
 mod fault;
 mod numbers;
 mod progress;
 mod question;
+mod recorded;
 mod resources;
 mod show;
 mod solving;
@@ -27,6 +29,7 @@ pub mod completions;
 pub mod demo;
 pub mod explain;
 pub mod plan;
+pub mod replay;
 pub mod report;
 pub mod synthetic;
 
@@ -68,6 +71,7 @@ fn dispatch(verb: Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Plan(arguments) => plan::run(&arguments, console),
         Verb::Explain(arguments) => explain::run(&arguments, console),
         Verb::Report(arguments) => report::run(&arguments, console),
+        Verb::Replay(arguments) => replay::run(&arguments, console),
         Verb::Check(arguments) => check::run(&arguments, console),
         Verb::Bench(arguments) => bench::run(&arguments, console),
         Verb::Demo(arguments) => demo::run(&arguments, console),

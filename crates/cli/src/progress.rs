@@ -64,6 +64,41 @@ impl Drop for Doing {
     }
 }
 
+/// A line about something of which it is known how much there is; cleared when it goes out of scope.
+pub(crate) struct Counting(ProgressBar);
+
+impl Counting {
+    /// A line about `what`.
+    pub fn new(what: &str) -> Self {
+        let bar = ProgressBar::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_bar} {percent}% · {msg}Ctrl-C stops")
+        {
+            bar.set_style(style);
+        }
+        bar.set_prefix(what.to_owned());
+        Self(bar)
+    }
+
+    /// Shows how far it has come.
+    pub fn show(&self, done: u64, of: u64) {
+        self.0.set_length(of);
+        self.0.set_position(done);
+    }
+
+    /// Shows a few words beside it.
+    pub fn say(&self, words: &str) {
+        if !self.0.is_hidden() {
+            self.0.set_message(format!("{words} · "));
+        }
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// Bytes of a file that are read before anybody could wonder.
 const QUICK: u64 = 16 << 20;
 

@@ -8,7 +8,6 @@ mod html;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use lowtide_core::Trace;
 use lowtide_formats::Input;
 use lowtide_report::{Grouping, terminal};
 
@@ -17,6 +16,7 @@ pub(crate) use html::write as write_page;
 use crate::beside::Target;
 use crate::console::Emphasis;
 use crate::question::{Part, Question, Terms};
+use crate::recorded::Recorded;
 use crate::solving::Effort;
 use crate::source::Source;
 use crate::study::{Before, Study};
@@ -168,17 +168,7 @@ fn runs(
 }
 
 fn write_trace(source: &Source, target: &Target, kind: Kind, console: &mut Console) -> Result<Answer, Failure> {
-    let trace: Trace = match source.read(Input::read)? {
-        Input::Trace(trace) => trace,
-        Input::Snapshot(snapshot) => {
-            snapshot.notes.iter().for_each(|note| console.say(format!("note: {source}: {note}")));
-            snapshot.trace
-        }
-        other => {
-            let message = format!("{} cannot be written as a trace", other.what());
-            return Err(Failure::unfit(&source.to_string(), message, "give a PyTorch snapshot or a trace"));
-        }
-    };
+    let trace = Recorded::read(source, console)?.trace;
     let line = progress::Doing::new(&format!("writing {}", show::path(target.path())));
     target.write(|out| match kind {
         Kind::CsvGz => lowtide_formats::write_trace_gzip(&trace, out),

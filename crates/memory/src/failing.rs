@@ -60,6 +60,18 @@ pub enum FailWhen {
     },
 }
 
+impl FailWhen {
+    /// Whether the call with this number fails.
+    pub fn hits(self, number: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Nth(nth) => number == nth,
+            Self::From(first) => number >= first,
+            Self::Randomly { probability, seed } => draw(seed, number) < probability,
+        }
+    }
+}
+
 /// Which calls fail, and how.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FailPlan {
@@ -127,13 +139,7 @@ impl<S: Source> Failing<S> {
             return Ok(());
         }
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
-        let fails = match self.plan.when {
-            FailWhen::Never => false,
-            FailWhen::Nth(nth) => number == nth,
-            FailWhen::From(first) => number >= first,
-            FailWhen::Randomly { probability, seed } => draw(seed, number) < probability,
-        };
-        if !fails {
+        if !self.plan.when.hits(number) {
             return Ok(());
         }
         self.failed.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! The one trait that every strategy and every adaptor has, and what is said over it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use lowtide_core::{Align, Bytes, StreamId};
 
@@ -75,3 +76,36 @@ pub trait Pool: Send + Sync + fmt::Debug {
     /// What the pool holds now.
     fn stats(&self) -> Stats;
 }
+
+/// A pointer to a pool is a pool.
+macro_rules! pool_behind {
+    ($($pointer:ty),*) => {
+        $(impl<P: Pool + ?Sized> Pool for $pointer {
+            fn alloc(&self, request: &Request) -> Result<Address, Error> {
+                (**self).alloc(request)
+            }
+
+            fn free(&self, address: Address) -> Result<(), Error> {
+                (**self).free(address)
+            }
+
+            fn record(&self, address: Address, stream: StreamId) -> Result<(), Error> {
+                (**self).record(address, stream)
+            }
+
+            fn step(&self) {
+                (**self).step();
+            }
+
+            fn trim(&self) -> Result<Bytes, Error> {
+                (**self).trim()
+            }
+
+            fn stats(&self) -> Stats {
+                (**self).stats()
+            }
+        })*
+    };
+}
+
+pool_behind!(&P, Box<P>, Arc<P>);

@@ -4,7 +4,7 @@ use lowtide_core::Bytes;
 
 use super::report::{Report, Row, Totals};
 use super::rival::Attempt;
-use crate::show;
+use crate::{columns, show};
 
 /// Where there is nothing to show.
 const NOTHING: &str = "-";
@@ -15,7 +15,7 @@ pub(super) fn lines(report: &Report, asked: bool) -> Vec<String> {
     let mut cells = vec![header(&rivals, asked)];
     cells.extend(report.instances.iter().map(|row| row_cells(row, &rivals, asked)));
     cells.push(totals_cells(&report.totals, asked));
-    align(&cells)
+    columns::aligned(&cells)
 }
 
 fn header(rivals: &[&str], asked: bool) -> Vec<String> {
@@ -88,18 +88,4 @@ fn bytes(amount: Bytes) -> String {
 
 fn seconds(seconds: Option<f64>) -> String {
     seconds.map_or_else(nothing, |seconds| format!("{seconds:.2}"))
-}
-
-/// The first column to the left, the others to the right.
-fn align(cells: &[Vec<String>]) -> Vec<String> {
-    let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let padded = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            if column == 0 { format!("{cell:width$}") } else { format!("{cell:>width$}") }
-        });
-        padded.collect::<Vec<_>>().join("  ")
-    };
-    cells.iter().map(line).collect()
 }

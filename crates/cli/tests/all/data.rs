@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::support::{Folder, lowtide};
 
 /// The folder `name` of the benchmark data; says so where it is not there.
-fn data(name: &str) -> Option<PathBuf> {
+pub fn data(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("LOWTIDE_DATA").map(|root| PathBuf::from(root).join(name));
     let found = folder.filter(|folder| folder.is_dir());
     if found.is_none() {

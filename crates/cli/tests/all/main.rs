@@ -12,6 +12,8 @@ mod explain;
 mod hostile;
 mod interrupt;
 mod plan;
+mod pool;
+mod replay;
 mod report;
 mod support;
 mod writing;

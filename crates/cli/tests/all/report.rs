@@ -123,7 +123,7 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
         (&["report", "t.csv", "--step", "1", "-o", "x.csv"], "a trace is written whole"),
         (&["report", "t.csv", "-o", "r.txt"], "none of .html, .csv, .csv.gz and .json"),
         (&["report", "t.csv", "l.csv", "-o", "both.csv"], "two runs are not one trace"),
-        (&["report", "l.csv", "-o", "t2.csv"], "cannot be written as a trace"),
+        (&["report", "l.csv", "-o", "t2.csv"], "this is lifetimes, not a recorded run"),
         (&["report", "t.csv", "-o", "t.csv"], "this is also the input"),
         (&["report", "t.csv", "--step", "9"], "no step 9"),
         (&["report"], "required"),

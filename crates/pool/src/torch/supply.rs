@@ -123,8 +123,9 @@ impl Supply {
     /// Gives back `spans`, with the memory under them, and all that is owed, as far as the source lets it: the end.
     pub(super) fn close(&mut self, spans: impl Iterator<Item = Span>) {
         for span in spans.chain(self.owed.drain(..)) {
-            // Nobody is left to be told.
-            _ = self.source.release(span);
+            // A call that fails once is tried again: a driver may refuse while other work is under way. Nobody is left
+            // to be told.
+            _ = self.source.release(span).or_else(|_| self.source.release(span));
         }
     }
 }

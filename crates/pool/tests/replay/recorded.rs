@@ -1,11 +1,18 @@
 //! What PyTorch reserved at most in the recorded runs, and what the models do.
 
-use std::sync::Arc;
+use lowtide_pool::{Strategy, TorchOptions};
 
-use lowtide_memory::{Simulated, SimulatedOptions};
-use lowtide_pool::TorchOptions;
+use crate::support::{caching, expandable, play, recording, recordings};
 
-use crate::replay::{read, recordings, replay};
+const REQUESTED: [(&str, u64); 7] = [
+    ("llama_fixed", 21_009_773_064),
+    ("llama_varlen", 25_099_384_456),
+    ("mixtral_moe", 10_266_610_952),
+    ("resnet50", 11_785_936_912),
+    ("maskrcnn", 32_442_100_822),
+    ("llama_generate", 4_435_606_313),
+    ("offload", 21_602_365_800),
+];
 
 const CACHING: [(&str, u64); 7] = [
     ("llama_fixed", 22_145_925_120),
@@ -28,13 +35,10 @@ const EXPANDABLE: [(&str, u64); 5] = [
 /// How far a model may be off: a segment or two.
 const TOLERANCE: f64 = 0.001;
 
-fn compare(figures: &[(&str, u64)], options: &TorchOptions) {
+fn compare(figures: &[(&str, u64)], strategy: &Strategy) {
     let Some(folder) = recordings() else { return };
     let off = figures.iter().map(|&(name, figure)| {
-        let trace = read(folder.join(format!("{name}.csv.gz")));
-        let device = Arc::new(Simulated::new(SimulatedOptions::default()).unwrap());
-        let pool = options.clone().pool(device.clone());
-        let reserved = replay(&trace, &device, &*pool).peak_reserved.get();
+        let reserved = play(&recording(&folder, name), strategy).peak_reserved.get();
         let off = reserved as f64 / figure as f64 - 1.0;
         (off.abs() > TOLERANCE, format!("{name}: {reserved} for {figure}, {:+.2}%", 100.0 * off))
     });
@@ -43,11 +47,26 @@ fn compare(figures: &[(&str, u64)], options: &TorchOptions) {
 }
 
 #[test]
+fn what_is_requested_is_what_was_recorded() {
+    let Some(folder) = recordings() else { return };
+    for (name, requested) in REQUESTED {
+        let replay = play(&recording(&folder, name), &caching());
+        assert_eq!((replay.peak_requested.get(), replay.bound.get()), (requested, requested), "{name}");
+    }
+}
+
+#[test]
 fn caching_reserves_what_pytorch_reserved() {
-    compare(&CACHING, &TorchOptions::default());
+    compare(&CACHING, &caching());
 }
 
 #[test]
 fn expandable_reserves_what_pytorch_reserved() {
-    compare(&EXPANDABLE, &"expandable_segments:True".parse().unwrap());
+    compare(&EXPANDABLE, &expandable());
+}
+
+#[test]
+fn a_line_of_settings_chooses_the_model() {
+    let chosen = |line: &str| Strategy::torch(line.parse::<TorchOptions>().unwrap()).name();
+    assert_eq!([chosen(""), chosen("expandable_segments:True")], ["caching", "expandable"]);
 }

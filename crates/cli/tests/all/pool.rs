@@ -1,0 +1,51 @@
+//! `lowtide bench pool`: its tables, and what it skips.
+
+use serde_json::{Value, json};
+
+use super::support::{Folder, SMALL, lowtide};
+
+/// Three steps that ask for the same.
+const TRACE: &str = "event,id,bytes,stream\nalloc,w,4194304,0\n\
+                     alloc,a,2097152,0\nfree,a,,\nstep,1,,\nalloc,b,2097152,0\nfree,b,,\nstep,2,,\n\
+                     alloc,c,2097152,0\nfree,c,,\nstep,3,,\n";
+
+#[test]
+fn recorded_runs_have_a_row_with_what_is_to_be_reached() {
+    let folder = Folder::with(&[("run.csv", TRACE), ("l.csv", SMALL)]);
+    let ended = folder.run(&["bench", "pool", ".", "--only", "traces", "--only", "curve"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    for words in ["caching", "expandable", "arena", "planned", "to reach", "≤ 1.0%", "no limit"] {
+        assert!(ended.data.contains(words), "{words}: {}", ended.data);
+    }
+    assert!(ended.data.lines().filter(|line| line.starts_with("run ")).count() >= 3, "{}", ended.data);
+    assert!(ended.talk.contains("skipped ./l.csv: this is lifetimes, not a recorded run"), "{}", ended.talk);
+    let json = folder.run(&["bench", "pool", "run.csv", "--json", "--only", "traces"]).json();
+    let row = &json["traces"][0];
+    assert_eq!((&row["trace"], &row["repeating"], &row["streams"]), (&json!("run"), &json!(true), &json!(1)));
+    assert_eq!(row["target"]["arena_calls"], json!(250));
+    assert!(row["caching_waste"].as_f64().unwrap() > 0.0, "{row}");
+    assert_eq!(json["latency"], json!([]));
+}
+
+#[test]
+fn speed_is_measured_beside_malloc() {
+    let json = Folder::new().run(&["bench", "pool", "--json", "--only", "latency"]).json();
+    let rows = json["latency"].as_array().unwrap();
+    let servers: Vec<&str> = rows.iter().map(|row| row["server"].as_str().unwrap()).collect();
+    assert_eq!(servers, ["planned", "arena", "malloc"]);
+    for row in rows {
+        let (p50, p99) = (row["p50_ns"].as_u64().unwrap(), row["p99_ns"].as_u64().unwrap());
+        assert!(p50 <= p99 && row["pairs"].as_u64().unwrap() >= 1_000_000, "{row}");
+    }
+    assert!(rows[0]["hit_rate"].as_f64().unwrap() > 0.99, "{}", rows[0]);
+}
+
+#[test]
+fn without_runs_the_parts_that_need_them_are_skipped_loudly() {
+    let output = lowtide(&["bench", "pool", "--json", "--only", "traces"]).env_remove("LOWTIDE_DATA").output().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{talk}");
+    assert!(talk.contains("skipped recorded runs: LOWTIDE_DATA names no folder"), "{talk}");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["skipped"][0]["name"], json!("recorded runs"));
+}

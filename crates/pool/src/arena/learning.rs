@@ -1,0 +1,135 @@
+//! What an arena tells its learner, and what it remembers of the step that is open to know blocks again in a plan.
+
+use std::collections::VecDeque;
+
+use lowtide_core::{Align, Bytes};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::learner::{Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket};
+use crate::pool::Request;
+
+/// A learner and its place in the program.
+#[derive(Debug)]
+pub(super) struct Learning {
+    pub(super) learner: Learner,
+    finder: PeriodFinder,
+    /// Whether steps are found by their period, because nobody says where they end.
+    finds: bool,
+    tickets: FxHashMap<u64, Ticket>,
+    /// The allocations of the step that is open, and of the last ones, the latest first.
+    log: Log,
+    earlier: VecDeque<Log>,
+    /// Plans that were served and followed.
+    trusted: FxHashSet<Signature>,
+}
+
+/// The allocations of a step in order, with the addresses they got.
+type Log = Vec<Logged>;
+
+/// An allocation and its address.
+type Logged = (Lane, Bytes, Align, u64);
+
+/// How many steps are remembered to see whether one recurs.
+const REMEMBERED: usize = 4;
+
+/// A step follows a plan if it has this share of the plan's slots, in parts of a hundred.
+const FOLLOWS: usize = 60;
+
+impl Learning {
+    pub(super) fn new(options: LearnerOptions, finds: bool) -> Self {
+        Self {
+            learner: Learner::new(options),
+            finder: PeriodFinder::new(),
+            finds,
+            tickets: FxHashMap::default(),
+            log: Log::new(),
+            earlier: VecDeque::new(),
+            trusted: FxHashSet::default(),
+        }
+    }
+
+    /// Whether every allocation and free has to come by.
+    pub(super) fn attends(&self) -> bool {
+        self.finds || self.learner.watching()
+    }
+
+    /// Whether a step ends before this request, where nobody says so.
+    pub(super) fn ends_step(&mut self, request: &Request) -> bool {
+        self.finds && self.finder.push(lane(request), request.bytes)
+    }
+
+    /// The program closes a step itself.
+    pub(super) fn mark(&mut self) {
+        self.finds = false;
+    }
+
+    pub(super) fn alloc(&mut self, request: &Request, address: u64) {
+        if self.learner.watching() {
+            let ticket = self.learner.alloc(lane(request), request.bytes, request.align);
+            self.tickets.insert(address, ticket);
+            self.log.push((lane(request), request.bytes, request.align, address));
+        }
+    }
+
+    pub(super) fn free(&mut self, address: u64) {
+        if let Some(ticket) = self.tickets.remove(&address) {
+            self.learner.free(ticket);
+        }
+    }
+
+    /// Closes a step in which a plan did as `served` says.
+    pub(super) fn close(&mut self, served: Served) -> Advice {
+        if self.learner.watching() {
+            self.earlier.push_front(std::mem::take(&mut self.log));
+            self.earlier.truncate(REMEMBERED);
+        }
+        self.log.clear();
+        self.learner.step(served)
+    }
+
+    /// Notes whether a plan that was served was followed.
+    pub(super) fn judge(&mut self, signature: Signature, served: Served) {
+        if served.hits > served.misses {
+            self.trusted.insert(signature);
+        } else {
+            self.trusted.remove(&signature);
+        }
+    }
+
+    /// Whether a plan is for a step that recurs: it was followed before, or would have been twice.
+    pub(super) fn recurs(&self, plan: &StepPlan) -> bool {
+        // A first step has the set-up before it.
+        let found = |log: &[Logged]| instances(log, plan).len();
+        let follows = |log: &&Log| {
+            let behind = &log[log.len().saturating_sub(plan.slots.len())..];
+            100 * found(log).max(found(behind)) >= FOLLOWS * plan.slots.len()
+        };
+        self.trusted.contains(&plan.signature) || self.earlier.iter().filter(follows).count() > 1
+    }
+
+    /// Which slot of `plan` each address is an instance of, by the step that was closed.
+    pub(super) fn instances(&self, plan: &StepPlan) -> FxHashMap<u64, u32> {
+        let mut by_address = FxHashMap::default();
+        for (address, slot) in self.earlier.front().map(|log| instances(log, plan)).unwrap_or_default() {
+            by_address.insert(address, slot);
+        }
+        by_address
+    }
+}
+
+/// The allocations of a step that are in a plan: their addresses and slots, in order.
+fn instances(log: &[Logged], plan: &StepPlan) -> Vec<(u64, u32)> {
+    let mut cursors: Vec<(Lane, Cursor)> = plan.lanes().map(|lane| (lane, Cursor::new(plan, lane))).collect();
+    let mut found = Vec::with_capacity(log.len());
+    for &(lane, bytes, align, address) in log {
+        let cursor = cursors.iter_mut().find(|(other, _)| *other == lane);
+        if let Some(slot) = cursor.and_then(|(_, cursor)| cursor.next(plan, bytes, align)) {
+            found.push((address, slot));
+        }
+    }
+    found
+}
+
+fn lane(request: &Request) -> Lane {
+    Lane { thread: request.thread, stream: request.stream }
+}

@@ -1,0 +1,83 @@
+//! A stage and the addresses it serves, as every thread sees them. As long as the plan has one stream, nobody watches and
+//! no block is used by other streams, blocks come and go without the arena's lock.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::stage::{Found, Stage};
+use crate::pool::{Address, Request};
+
+#[derive(Debug)]
+pub(super) struct Serving {
+    pub(super) stage: Stage,
+    base: u64,
+    bytes: u64,
+    /// Whether the plan's blocks are all of one stream.
+    one_stream: bool,
+    /// How many blocks have to be given back by the lock.
+    attention: AtomicUsize,
+    /// Whether somebody wants to see every block.
+    watched: AtomicBool,
+}
+
+impl Serving {
+    /// `stage` at the addresses from `base` on.
+    pub(super) fn new(stage: Stage, base: u64, bytes: u64) -> Self {
+        let mut streams: Vec<_> = stage.plan().lanes().map(|lane| lane.stream).collect();
+        streams.dedup();
+        Self { one_stream: streams.len() <= 1, stage, base, bytes, attention: AtomicUsize::new(0), watched: AtomicBool::new(true) }
+    }
+
+    /// The offset of an address that is served here.
+    pub(super) fn offset(&self, address: Address) -> Option<u64> {
+        (self.base..self.base + self.bytes).contains(&address.0).then(|| address.0 - self.base)
+    }
+
+    pub(super) fn address(&self, offset: u64) -> Address {
+        Address(self.base + offset)
+    }
+
+    /// Whether every block has to come by the lock.
+    pub(super) fn is_attended(&self) -> bool {
+        !self.one_stream || self.attention.load(SeqCst) > 0 || self.watched.load(SeqCst)
+    }
+
+    /// Lets every block come by the lock, until as many calls say that it need not.
+    pub(super) fn attend(&self, attend: bool) {
+        if attend {
+            self.attention.fetch_add(1, SeqCst);
+        } else {
+            self.attention.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Whether somebody wants to see every block.
+    pub(super) fn watch(&self, watched: bool) {
+        self.watched.store(watched, SeqCst);
+    }
+
+    /// A block, where that needs no lock.
+    pub(super) fn take(&self, request: &Request) -> Option<Found> {
+        (!self.is_attended()).then(|| self.stage.take(request))
+    }
+
+    /// Takes a block back, where that needs no lock.
+    pub(super) fn give(&self, address: Address) -> Given {
+        let Some(offset) = self.offset(address) else { return Given::No };
+        if self.is_attended() || !self.stage.is_open() || !self.stage.give(offset) {
+            return Given::No;
+        }
+        if self.stage.is_open() { Given::Yes } else { Given::Late }
+    }
+}
+
+/// What came of giving a block back without the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Given {
+    /// It was taken back.
+    Yes,
+    /// The lock is needed.
+    No,
+    /// It was taken back while the stage was closed: the arena may have heard of it as a block that is in use.
+    Late,
+}

@@ -1,0 +1,276 @@
+//! Serves a plan without a lock: one bit per slot says whether it is in use, and a block gets its slot if none of those
+//! that share addresses with it is.
+//!
+//! A thread sets the slot's bit first and looks at the others afterwards, so of two threads that want the same memory at
+//! least one sees the other; both may, and then both are placed online. Whoever closes a stage clears `open` first and
+//! reads the bits afterwards, by the same rule: a slot that was taken too late is given up by its taker.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::learner::{Cursor, Lane, Served, Slot, StepPlan};
+use crate::pool::Request;
+
+/// A word of bits on a line of its own, so that lanes do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Word(AtomicU64);
+
+/// One lane's way through the plan.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Follower {
+    lane: Lane,
+    inner: Mutex<Following>,
+}
+
+#[derive(Debug)]
+struct Following {
+    cursor: Cursor,
+    served: Served,
+}
+
+/// What came of asking a stage for a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// The block is at this offset.
+    At(u64),
+    /// The plan says to place it online.
+    Online,
+    /// The plan does not have it, or its place is taken.
+    Missed,
+}
+
+/// A plan that is being served.
+#[derive(Debug)]
+pub(super) struct Stage {
+    plan: Arc<StepPlan>,
+    /// The bit of each slot: slots of a lane share words with each other and with no one else.
+    bit_of: Vec<u32>,
+    live: Vec<Word>,
+    /// For each slot the words in which slots are that share addresses with it, and which of their bits.
+    rivals: Vec<Box<[(u32, u64)]>>,
+    /// Which slot lies, or lay last, at an offset where slots begin.
+    begins: FxHashMap<u64, u32>,
+    current: Vec<AtomicU32>,
+    begin_of: Vec<u32>,
+    /// How many blocks that are not of this plan lie on a slot.
+    blocked: Vec<AtomicU32>,
+    followers: Vec<Follower>,
+    open: AtomicBool,
+    /// Which of the steps that the plan is for is open.
+    turn: AtomicU32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Stage {
+    /// A stage for `plan`, nothing of which is in use.
+    pub(super) fn new(plan: Arc<StepPlan>) -> Self {
+        let lanes: Vec<Lane> = plan.lanes().collect();
+        let (bit_of, words) = bits(&plan, &lanes);
+        let rivals = rivals(&plan, &bit_of);
+        let mut begins = FxHashMap::default();
+        let begin_of = plan
+            .slots
+            .iter()
+            .map(|slot| {
+                let next = begins.len() as u32;
+                slot.offset.map_or(NONE, |offset| *begins.entry(offset.get()).or_insert(next))
+            })
+            .collect();
+        let follower = |lane| {
+            let mut cursor = Cursor::new(&plan, lane);
+            cursor.restart_in(&plan, 0);
+            let following = Following { cursor, served: Served::default() };
+            Follower { lane, inner: Mutex::new(following) }
+        };
+        Self {
+            live: (0..words).map(|_| Word::default()).collect(),
+            current: (0..begins.len()).map(|_| AtomicU32::new(NONE)).collect(),
+            blocked: plan.slots.iter().map(|_| AtomicU32::new(0)).collect(),
+            followers: lanes.into_iter().map(follower).collect(),
+            bit_of,
+            rivals,
+            begins,
+            begin_of,
+            open: AtomicBool::new(true),
+            turn: AtomicU32::new(0),
+            plan,
+        }
+    }
+
+    pub(super) fn plan(&self) -> &Arc<StepPlan> {
+        &self.plan
+    }
+
+    /// Whether it serves. Once closed it stays closed.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.load(SeqCst)
+    }
+
+    /// Serves a request if its lane is one of the plan's and its place is free.
+    pub(super) fn take(&self, request: &Request) -> Found {
+        let lane = Lane { thread: request.thread, stream: request.stream };
+        let Some(follower) = self.followers.iter().find(|follower| follower.lane == lane) else { return Found::Missed };
+        let mut following = locked(&follower.inner);
+        let found = match following.cursor.next(&self.plan, request.bytes, request.align) {
+            None => Found::Missed,
+            Some(slot) => match self.plan.slots[slot as usize].offset {
+                None => Found::Online,
+                Some(offset) if self.claim(slot) => Found::At(offset.get()),
+                Some(_) => Found::Missed,
+            },
+        };
+        match found {
+            Found::Missed => following.served.misses += 1,
+            Found::At(_) | Found::Online => following.served.hits += 1,
+        }
+        found
+    }
+
+    fn claim(&self, slot: u32) -> bool {
+        let (word, bit) = place(self.bit_of[slot as usize]);
+        if self.live[word].0.fetch_or(bit, SeqCst) & bit != 0 {
+            return false;
+        }
+        let free = self.open.load(SeqCst)
+            && self.blocked[slot as usize].load(SeqCst) == 0
+            && self.rivals[slot as usize].iter().all(|&(word, bits)| self.live[word as usize].0.load(SeqCst) & bits == 0);
+        if free {
+            self.current[self.begin_of[slot as usize] as usize].store(slot, Relaxed);
+        } else {
+            self.live[word].0.fetch_and(!bit, SeqCst);
+        }
+        free
+    }
+
+    /// The slot that is in use at `offset`.
+    pub(super) fn at(&self, offset: u64) -> Option<&Slot> {
+        self.slot_at(offset).filter(|&slot| self.is_live(slot)).map(|slot| &self.plan.slots[slot as usize])
+    }
+
+    /// Takes a block back; says whether one was in use at `offset`.
+    pub(super) fn give(&self, offset: u64) -> bool {
+        let Some(slot) = self.slot_at(offset) else { return false };
+        let (word, bit) = place(self.bit_of[slot as usize]);
+        self.live[word].0.fetch_and(!bit, SeqCst) & bit != 0
+    }
+
+    /// Whether blocks of the plan begin at `offset`.
+    pub(super) fn knows(&self, offset: u64) -> bool {
+        self.begins.contains_key(&offset)
+    }
+
+    fn slot_at(&self, offset: u64) -> Option<u32> {
+        let slot = self.current[*self.begins.get(&offset)? as usize].load(Relaxed);
+        (slot != NONE).then_some(slot)
+    }
+
+    fn is_live(&self, slot: u32) -> bool {
+        let (word, bit) = place(self.bit_of[slot as usize]);
+        self.live[word].0.load(SeqCst) & bit != 0
+    }
+
+    /// Keeps slots that share addresses with a foreign block from being served, or no longer.
+    pub(super) fn block(&self, start: u64, end: u64, blocked: bool) {
+        for (slot, blocks) in self.plan.slots.iter().zip(&self.blocked) {
+            let Some(offset) = slot.offset else { continue };
+            if offset.get() < end && start < offset.get() + slot.bytes.get() {
+                if blocked {
+                    blocks.fetch_add(1, SeqCst);
+                } else {
+                    blocks.fetch_sub(1, SeqCst);
+                }
+            }
+        }
+    }
+
+    /// What is in use: the slots, in order.
+    pub(super) fn in_use(&self) -> impl Iterator<Item = &Slot> {
+        let slots = self.plan.slots.iter().enumerate();
+        slots.filter(|(index, _)| self.bit_of[*index] != NONE && self.is_live(*index as u32)).map(|(_, slot)| slot)
+    }
+
+    /// Serves no more. What is in use stays so until it is given back.
+    pub(super) fn close(&self) {
+        self.open.store(false, SeqCst);
+    }
+
+    /// How the step that is open goes.
+    pub(super) fn served(&self) -> Served {
+        self.followers.iter().fold(Served::default(), |all, follower| {
+            let served = locked(&follower.inner).served;
+            Served { hits: all.hits + served.hits, misses: all.misses + served.misses }
+        })
+    }
+
+    /// Begins a new step and says how the last one went.
+    pub(super) fn restart(&self) -> Served {
+        let mut all = Served::default();
+        let turn = (self.turn.load(Relaxed) + 1) % self.plan.steps.max(1);
+        self.turn.store(turn, Relaxed);
+        for follower in &self.followers {
+            let mut following = locked(&follower.inner);
+            following.cursor.restart_in(&self.plan, turn);
+            let served = std::mem::take(&mut following.served);
+            all.hits += served.hits;
+            all.misses += served.misses;
+        }
+        all
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn place(bit: u32) -> (usize, u64) {
+    (bit as usize / 64, 1 << (bit % 64))
+}
+
+/// Gives every planned slot a bit. Each lane begins a new word.
+fn bits(plan: &StepPlan, lanes: &[Lane]) -> (Vec<u32>, usize) {
+    let mut bit_of = vec![NONE; plan.slots.len()];
+    let mut next = 0_u32;
+    for &lane in lanes {
+        for (slot, bit) in plan.slots.iter().zip(&mut bit_of).filter(|(slot, _)| slot.lane == lane) {
+            if slot.offset.is_some() {
+                *bit = next;
+                next += 1;
+            }
+        }
+        next = next.next_multiple_of(64);
+    }
+    (bit_of, next as usize / 64)
+}
+
+/// For each slot, who shares addresses with it.
+fn rivals(plan: &StepPlan, bit_of: &[u32]) -> Vec<Box<[(u32, u64)]>> {
+    let mut sorted: Vec<(u64, u64, u32)> = plan
+        .slots
+        .iter()
+        .enumerate()
+        .filter_map(|(index, slot)| {
+            let offset = slot.offset?.get();
+            Some((offset, offset + slot.bytes.get(), index as u32))
+        })
+        .collect();
+    sorted.sort_unstable();
+    let mut masks: Vec<FxHashMap<u32, u64>> = vec![FxHashMap::default(); plan.slots.len()];
+    let mut alive: Vec<(u64, u32)> = Vec::new();
+    for (start, end, slot) in sorted {
+        alive.retain(|&(other_end, _)| other_end > start);
+        for &(_, other) in &alive {
+            for (one, two) in [(slot, other), (other, slot)] {
+                let (word, bit) = place(bit_of[two as usize]);
+                *masks[one as usize].entry(word as u32).or_default() |= bit;
+            }
+        }
+        alive.push((end, slot));
+    }
+    masks.into_iter().map(|mask| mask.into_iter().collect()).collect()
+}

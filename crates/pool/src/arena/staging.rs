@@ -1,0 +1,382 @@
+//! How a plan comes to be served and ceases to be: the part of an arena's state that raises and lowers the stage.
+//!
+//! When a plan is taken up, blocks of earlier steps are alive where they were placed online. The handles they lie in are
+//! lent to the ground of the stage, and the plan is made anew around them: a block that the program frees and allocates
+//! again at the same point of every step keeps its memory, and nothing has to be mapped later.
+
+use std::sync::Arc;
+
+use lowtide_core::Bytes;
+use lowtide_memory::Error as SourceError;
+use rustc_hash::FxHashMap;
+
+use super::ground::{Ground, Piece};
+use super::heap::Holder;
+use super::serving::Serving;
+use super::stage::{Found, Stage};
+use super::state::{Block, Home, State};
+use crate::error::Error;
+use crate::learner::{Advice, Carried, Served, StepPlan};
+use crate::pool::{Address, Request};
+
+/// Plans of more slots are not served: every slot knows all that share its addresses.
+const MOST_SLOTS: usize = 1 << 15;
+
+/// How many allocations a step must miss before its plan can be called wrong.
+const MISSES: u64 = 64;
+
+/// A grain of new memory under a stage. It moves no more, so that it is as large as is handy.
+const GRAIN: u64 = 64 << 20;
+
+impl State {
+    /// How plans did in all steps that were closed.
+    pub(super) fn served(&self) -> Served {
+        self.served
+    }
+
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        self.learning.as_mut().map(|learning| learning.learner.warnings()).unwrap_or_default()
+    }
+
+    /// A block from the plan, for a request that comes by the lock.
+    pub(super) fn take_planned(&mut self, request: &Request) -> Result<Option<Address>, Error> {
+        let Some(serving) = self.serving.clone() else { return Ok(None) };
+        self.meet(request.stream);
+        let Found::At(offset) = serving.stage.take(request) else { return Ok(None) };
+        let address = serving.address(offset);
+        if let Err(error) = self.wait_on_ground(offset, request) {
+            serving.stage.give(offset);
+            return Err(error);
+        }
+        Ok(Some(address))
+    }
+
+    /// A block of the plan that is to be treated like any other becomes one.
+    pub(super) fn adopt(&mut self, address: Address) {
+        let Some(serving) = &self.serving else { return };
+        let Some(offset) = serving.offset(address) else { return };
+        if self.blocks.contains_key(&address.0) {
+            return;
+        }
+        let Some(slot) = serving.stage.at(offset) else { return };
+        let (bytes, stream) = (slot.bytes.get(), slot.lane.stream);
+        serving.attend(true);
+        self.books.take(bytes);
+        self.blocks.insert(address.0, Block::new(offset, bytes, Home::Ground, stream));
+    }
+
+    /// Makes the memory of a plan's block free.
+    pub(super) fn release_planned(&mut self, address: u64) {
+        if let Some(serving) = &self.serving
+            && let Some(offset) = serving.offset(Address(address))
+        {
+            serving.stage.give(offset);
+            serving.attend(false);
+        }
+    }
+
+    /// Lets a stream that takes a block of the plan wait for others that had its memory.
+    fn wait_on_ground(&mut self, offset: u64, request: &Request) -> Result<(), Error> {
+        if !self.queues.several() {
+            return Ok(());
+        }
+        let end = offset + request.bytes.get();
+        for (owner, position) in self.ground_freed.owners(offset, end) {
+            if self.queues.must_wait(request.stream, owner, position, &*self.source) {
+                self.queues.hold(request.stream, owner, position, &*self.source).map_err(Error::Source)?;
+            }
+        }
+        self.ground_freed.cut(offset, end);
+        Ok(())
+    }
+
+    /// A block was given back without the lock while its stage was closed.
+    pub(super) fn forget(&mut self, address: Address) {
+        self.release(address.0);
+    }
+
+    /// At the end of a step: hears what the learner advises and follows it.
+    pub(super) fn turn_stage(&mut self) {
+        let deferred = std::mem::take(&mut self.deferred);
+        let mut served = std::mem::take(&mut self.served_before);
+        if let Some(serving) = &self.serving {
+            let rest = serving.stage.restart();
+            served = Served { hits: served.hits + rest.hits, misses: served.misses + rest.misses };
+        }
+        self.served.hits += served.hits;
+        self.served.misses += served.misses;
+        let Some(learning) = &mut self.learning else { return };
+        if let Some(origin) = self.origin.as_ref().filter(|_| served != Served::default()) {
+            learning.judge(origin.signature, served);
+        }
+        let wanted = match learning.close(served) {
+            Advice::Serve(plan) => Some(plan),
+            Advice::Wait => learning.learner.likely_next(),
+            Advice::Drop => {
+                self.lower_stage();
+                None
+            }
+        };
+        if let Some(plan) = wanted.filter(|plan| self.is_worth_raising(plan, deferred)) {
+            self.raise_stage(&plan);
+        }
+        self.clear_grounds();
+        let Some(learning) = &mut self.learning else { return };
+        if let Some(serving) = &self.serving {
+            serving.watch(learning.attends());
+        }
+    }
+
+    /// Whether another plan than the one that is served is to be. What outlives its step is known after the second. Where
+    /// many blocks wait for other streams the device decides when memory is free, and no plan of the program's order holds.
+    fn is_worth_raising(&self, plan: &Arc<StepPlan>, deferred: u64) -> bool {
+        if 100 * deferred > plan.slots.len() as u64 {
+            return false;
+        }
+        let is_other = self.origin.as_ref().is_none_or(|origin| !Arc::ptr_eq(origin, plan));
+        let recurs = self.learning.as_ref().is_some_and(|learning| learning.recurs(plan));
+        recurs && self.books.closed_steps() > 0 && (self.serving.is_none() || is_other)
+    }
+
+    /// Serves a plan from the start where an earlier run has left one.
+    pub(super) fn begin(&mut self) {
+        let remembered = self.learning.as_ref().and_then(|learning| learning.learner.likely_next());
+        if let Some(plan) = remembered {
+            self.raise_stage(&plan);
+            if let (Some(serving), Some(learning)) = (&self.serving, &self.learning) {
+                serving.watch(learning.attends());
+            }
+        }
+    }
+
+    /// Gives the stage up where the step does not follow its plan, so that its memory serves what comes instead.
+    pub(super) fn yield_stage(&mut self) {
+        let astray = self.serving.as_ref().is_some_and(|serving| {
+            let served = serving.stage.served();
+            served.misses > MISSES && served.misses > served.hits
+        });
+        if astray {
+            self.lower_stage();
+            let _ = self.give_back();
+        }
+    }
+
+    /// Serves `plan` from now on. Where memory or the source do not allow it, blocks go on being placed online.
+    fn raise_stage(&mut self, plan: &Arc<StepPlan>) {
+        if plan.slots.len() > MOST_SLOTS || plan.height == Bytes::ZERO {
+            return;
+        }
+        self.lower_stage();
+        if self.queues.finish(&*self.source).is_err() {
+            return;
+        }
+        self.poll();
+        if self.give_back().is_err() {
+            return;
+        }
+        match self.build(plan) {
+            Ok(serving) => {
+                self.origin = Some(Arc::clone(plan));
+                let serving = Arc::new(serving);
+                self.published.store(Some(Arc::clone(&serving)));
+                self.serving = Some(serving);
+            }
+            Err(_) => self.dismantle(),
+        }
+    }
+
+    /// Lays the ground for `plan` and makes its stage.
+    fn build(&mut self, plan: &Arc<StepPlan>) -> Result<Serving, SourceError> {
+        let instances = self.learning.as_ref().map(|learning| learning.instances(plan)).unwrap_or_default();
+        let addresses = 2 * (self.books.reserved + plan.height.get()).next_multiple_of(self.granularity);
+        let mut ground = Ground::new(Arc::clone(&self.source), addresses)?;
+        let lent =
+            if self.aliases { self.lend(&mut ground, plan, &instances) } else { Ok(Vec::new()) };
+        self.grounds.push(ground);
+        let under = lent?;
+        let carried: Vec<Carried> = under
+            .iter()
+            .map(|&(address, start, end)| Carried {
+                slot: instances.get(&address).copied(),
+                offset: Bytes::new(start),
+                bytes: Bytes::new(end - start),
+            })
+            .collect();
+        let plan = self.plan_around(plan, &carried)?;
+        let height = plan.height.get().next_multiple_of(self.granularity);
+        let grain = GRAIN.max(self.granularity);
+        let Some(ground) = self.grounds.last_mut() else { return Err(SourceError::OutOfMemory { asked: plan.height }) };
+        ground.extend(height, grain, &mut self.books)?;
+        let stage = Stage::new(plan);
+        for &(address, start, end) in &under {
+            stage.block(start, end, true);
+            if let Some(block) = self.blocks.get_mut(&address) {
+                block.under = Some((start, end));
+            }
+        }
+        Ok(Serving::new(stage, ground.base(), ground.end()))
+    }
+
+    fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Result<Arc<StepPlan>, SourceError> {
+        let around = self.learning.as_ref().and_then(|learning| learning.learner.around(plan, carried));
+        around.map(Arc::new).ok_or(SourceError::OutOfMemory { asked: plan.height })
+    }
+
+    /// Lends the ground the handles that a plan can make use of, and says on which ranges of it which blocks lie.
+    fn lend(
+        &mut self,
+        ground: &mut Ground,
+        plan: &StepPlan,
+        instances: &FxHashMap<u64, u32>,
+    ) -> Result<Vec<(u64, u64, u64)>, SourceError> {
+        let mut under = Vec::new();
+        let mut groups = self.groups(plan, instances, Home::Small);
+        groups.extend(self.groups(plan, instances, Home::Large));
+        // What comes and goes lies next to the new memory, so that both are one run while it is gone.
+        groups.sort_by_key(|group| group.comes_and_goes);
+        for group in groups {
+            for holder in group.holders {
+                let large = group.home == Home::Large;
+                let zone = self.zone(group.home);
+                let address = zone.heap.address(holder.place);
+                zone.heap.lend(&holder);
+                let at = match ground.borrow(address, large, holder, &mut self.books) {
+                    Ok(at) => at,
+                    Err(error) => {
+                        let blocks = self.blocks_in(group.home, &holder);
+                        self.zone(group.home).heap.take_back(&holder, &blocks);
+                        return Err(error);
+                    }
+                };
+                under.extend(group.blocks.iter().filter(|block| holder_of(&holder, block.1)).map(|&(address, offset, size)| {
+                    let start = at + offset - holder.place;
+                    (address, start, start + size)
+                }));
+            }
+        }
+        Ok(under)
+    }
+
+    /// The handles of a heap that are worth lending, in groups that must stay side by side.
+    fn groups(&self, plan: &StepPlan, instances: &FxHashMap<u64, u32>, home: Home) -> Vec<Group> {
+        let zone = if home == Home::Small { &self.small } else { &self.large };
+        let mut blocks: Vec<(u64, u64, u64)> = (self.blocks.iter())
+            .filter(|(_, block)| block.home == home)
+            .map(|(&address, block)| (address, block.offset, block.size))
+            .collect();
+        blocks.sort_unstable_by_key(|block| block.1);
+        let goes = |address: &u64| {
+            instances.get(address).is_some_and(|&slot| plan.is_renewed(slot))
+        };
+        let mut groups: Vec<Group> = Vec::new();
+        for holder in zone.heap.holders() {
+            let (start, end) = (holder.place, holder.place + holder.bytes);
+            let first = blocks.partition_point(|&(_, offset, size)| offset + size <= start);
+            let inside: Vec<_> = blocks[first..].iter().take_while(|block| block.1 < end).copied().collect();
+            let crosses = inside.first().is_some_and(|block| block.1 < start);
+            if !crosses || groups.is_empty() {
+                groups.push(Group { home, holders: Vec::new(), blocks: Vec::new(), comes_and_goes: false, worth: false });
+            }
+            let Some(group) = groups.last_mut() else { continue };
+            let going = inside.iter().any(|block| goes(&block.0));
+            group.comes_and_goes |= going;
+            group.worth |= going || holder.free > 0;
+            group.holders.push(holder);
+            group.blocks.extend(inside.iter().filter(|block| block.1 >= start));
+        }
+        groups.retain(|group| group.worth);
+        groups
+    }
+
+    fn blocks_in(&self, home: Home, holder: &Holder) -> Vec<(u64, u64)> {
+        let (start, end) = (holder.place, holder.place + holder.bytes);
+        let mut blocks: Vec<(u64, u64)> = (self.blocks.values())
+            .filter(|block| block.home == home && block.offset < end && start < block.offset + block.size)
+            .map(|block| (block.offset, block.size))
+            .collect();
+        blocks.sort_unstable();
+        blocks
+    }
+
+    /// Serves no plan any more. What the stage had in use stays where it is, and all else it had is given back.
+    pub(super) fn lower_stage(&mut self) {
+        let Some(serving) = self.serving.take() else { return };
+        serving.stage.close();
+        self.published.store(None);
+        let served = serving.stage.served();
+        self.served_before.hits += served.hits;
+        self.served_before.misses += served.misses;
+        for slot in serving.stage.in_use() {
+            let Some(offset) = slot.offset.map(Bytes::get) else { continue };
+            let address = serving.address(offset).0;
+            if !self.blocks.contains_key(&address) {
+                self.books.take(slot.bytes.get());
+                self.blocks.insert(address, Block::new(offset, slot.bytes.get(), Home::Ground, slot.lane.stream));
+            }
+        }
+        for block in self.blocks.values_mut() {
+            block.under = None;
+        }
+        self.dismantle();
+    }
+
+    /// Gives up what is not in use of the memory under stages that are not served.
+    fn dismantle(&mut self) {
+        if self.grounds.is_empty() || self.queues.finish(&*self.source).is_err() {
+            return;
+        }
+        let kept = usize::from(self.serving.is_some());
+        let mut returned: Vec<Piece> = Vec::new();
+        let idle = self.grounds.len() - kept;
+        for ground in &mut self.grounds[..idle] {
+            let (base, end) = (ground.base(), ground.base() + ground.end());
+            let used: Vec<(u64, u64)> = (self.blocks.iter())
+                .filter(|(address, block)| block.home == Home::Ground && (base..end).contains(address))
+                .map(|(address, block)| (address - base, address - base + block.size))
+                .collect();
+            returned.extend(ground.dismantle(&used, &mut self.books));
+        }
+        let serving = self.serving.is_some();
+        let last = self.grounds.len();
+        let mut number = 0;
+        self.grounds.retain(|ground| {
+            number += 1;
+            !ground.is_empty() || (serving && number == last)
+        });
+        for Piece { lender, .. } in returned {
+            let Some((large, holder)) = lender else { continue };
+            let home = if large { Home::Large } else { Home::Small };
+            let blocks = self.blocks_in(home, &holder);
+            self.zone(home).heap.take_back(&holder, &blocks);
+        }
+    }
+
+    /// Gives up the memory under earlier stages once no block lies on it any more.
+    fn clear_grounds(&mut self) {
+        let earlier = self.grounds.len() - usize::from(self.serving.is_some()).min(self.grounds.len());
+        let busy = |ground: &Ground| {
+            let range = ground.base()..ground.base() + ground.end();
+            self.blocks.iter().any(|(address, block)| block.home == Home::Ground && range.contains(address))
+        };
+        if self.grounds[..earlier].iter().any(|ground| !busy(ground)) {
+            self.dismantle();
+        }
+    }
+}
+
+fn holder_of(holder: &Holder, offset: u64) -> bool {
+    (holder.place..holder.place + holder.bytes).contains(&offset)
+}
+
+/// Handles that blocks hold together.
+#[derive(Debug)]
+struct Group {
+    home: Home,
+    holders: Vec<Holder>,
+    /// Address, offset and size of the blocks that begin in them.
+    blocks: Vec<(u64, u64, u64)>,
+    /// Whether a block in it is one that the plan frees and allocates again.
+    comes_and_goes: bool,
+    /// Whether a plan could use anything of it.
+    worth: bool,
+}

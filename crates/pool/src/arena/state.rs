@@ -1,0 +1,468 @@
+//! Everything of an arena that is behind its lock: two heaps, the blocks in them, and the streams that use them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use lowtide_core::{Bytes, StreamId};
+use lowtide_memory::{Error as SourceError, Mark, Source};
+use rustc_hash::FxHashMap;
+
+use super::books::Books;
+use super::ground::Ground;
+use super::heap::{Fit, Heap};
+use super::learning::Learning;
+use super::serving::Serving;
+use super::streams::{Freed, Queues};
+use super::{ArenaOptions, UNIT};
+use crate::error::Error;
+use crate::learner::{Served, Slot, StepPlan};
+use crate::pool::{Address, Request, Stats};
+
+/// Blocks from this size on have a heap of their own, so that small ones do not lie between them.
+const LARGE: u64 = 1 << 20;
+
+/// After so many allocations without a step the arena closes one itself.
+const LONGEST_STEP: u64 = 1 << 16;
+
+/// No device has this much; below it no sum of two sizes overflows.
+const EXBIBYTE: u64 = 1 << 60;
+
+#[derive(Debug)]
+pub(super) struct Zone {
+    pub(super) heap: Heap,
+    freed: Freed,
+}
+
+/// Where a block lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Home {
+    Small,
+    Large,
+    /// Where a stage is, or was.
+    Ground,
+}
+
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) offset: u64,
+    /// What it takes.
+    pub(super) size: u64,
+    /// What was asked for.
+    pub(super) bytes: u64,
+    pub(super) home: Home,
+    pub(super) stream: StreamId,
+    /// Other streams that use it.
+    pub(super) uses: Vec<StreamId>,
+    /// Whether it was freed and waits for the work of those streams.
+    pub(super) pending: bool,
+    /// The range of the stage that it lies on, where its handle is lent.
+    pub(super) under: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) source: Arc<dyn Source>,
+    queued: bool,
+    pub(super) limit: u64,
+    pub(super) granularity: u64,
+    pub(super) small: Zone,
+    pub(super) large: Zone,
+    pub(super) blocks: FxHashMap<u64, Block>,
+    /// Freed blocks that other streams still use, each with its marks.
+    pending: VecDeque<(u64, Vec<Mark>)>,
+    pub(super) queues: Queues,
+    pub(super) books: Books,
+    since_step: u64,
+    /// How many blocks of the step had to wait for other streams when they were freed.
+    pub(super) deferred: u64,
+    pub(super) learning: Option<Learning>,
+    /// What all threads see of the stage.
+    pub(super) published: Arc<ArcSwapOption<Serving>>,
+    pub(super) serving: Option<Arc<Serving>>,
+    /// The memory under the stage, last, and under earlier ones on which blocks still lie.
+    pub(super) grounds: Vec<Ground>,
+    pub(super) served: Served,
+    /// How a plan did in the step that is open before it was given up.
+    pub(super) served_before: Served,
+    /// The plan that is served as the learner gave it.
+    pub(super) origin: Option<Arc<StepPlan>>,
+    /// Who freed which range of the stage.
+    pub(super) ground_freed: Freed,
+    pub(super) aliases: bool,
+}
+
+impl State {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        options: ArenaOptions,
+        published: Arc<ArcSwapOption<Serving>>,
+    ) -> Result<Self, Error> {
+        let description = source.describe();
+        let zone = |fit| -> Result<Zone, Error> {
+            let heap = Heap::new(Arc::clone(&source), fit).map_err(Error::Source)?;
+            Ok(Zone { heap, freed: Freed::default() })
+        };
+        let mut state = Self {
+            queued: description.queued,
+            limit: description.capacity.map_or(EXBIBYTE, Bytes::get).min(EXBIBYTE),
+            small: zone(Fit::Tightest)?,
+            large: zone(Fit::Tightest)?,
+            source,
+            blocks: FxHashMap::default(),
+            pending: VecDeque::new(),
+            queues: Queues::default(),
+            books: Books::new(options.slack, options.ration),
+            since_step: 0,
+            deferred: 0,
+            granularity: description.granularity.get(),
+            learning: options.learner.map(|learner| Learning::new(learner, options.find_steps)),
+            published,
+            serving: None,
+            grounds: Vec::new(),
+            served: Served::default(),
+            served_before: Served::default(),
+            origin: None,
+            ground_freed: Freed::default(),
+            aliases: description.aliases,
+        };
+        state.begin();
+        Ok(state)
+    }
+
+    /// Serves a block from the plan where one is served, and online where not.
+    pub(super) fn alloc(&mut self, request: &Request) -> Result<Address, Error> {
+        if self.learning.as_mut().is_some_and(|learning| learning.ends_step(request)) {
+            self.close_step();
+        }
+        let plannable = request.align.get() <= self.granularity;
+        let planned = if plannable { self.take_planned(request)? } else { None };
+        let address = match planned {
+            Some(address) => address,
+            None => self.place_online(request)?,
+        };
+        if let Some(learning) = self.learning.as_mut().filter(|_| plannable) {
+            learning.alloc(request, address.0);
+        }
+        Ok(address)
+    }
+
+    /// Places a block in free memory, or in memory that is made for it.
+    pub(super) fn place_online(&mut self, request: &Request) -> Result<Address, Error> {
+        let (bytes, align) = (request.bytes.get(), request.align.get());
+        if bytes > self.limit {
+            return Err(Error::TooLarge { asked: request.bytes, capacity: Bytes::new(self.limit) });
+        }
+        self.since_step += 1;
+        if self.since_step > LONGEST_STEP {
+            self.close_step();
+        }
+        self.meet(request.stream);
+        self.poll();
+        let size = bytes.next_multiple_of(UNIT);
+        let home = if size >= LARGE || align > LARGE { Home::Large } else { Home::Small };
+        let offset = self.place(home, size, align, request)?;
+        let zone = self.zone(home);
+        zone.heap.take(offset, size);
+        let address = zone.heap.address(offset);
+        self.books.take(bytes);
+        self.blocks.insert(address, Block::new(offset, bytes, home, request.stream));
+        Ok(Address(address))
+    }
+
+    /// Takes a block back, now or when the streams that use it are done.
+    pub(super) fn free(&mut self, address: Address) -> Result<(), Error> {
+        self.adopt(address);
+        let block = self.live(address)?;
+        let mut marks = Vec::with_capacity(block.uses.len());
+        for &stream in &block.uses {
+            match self.source.mark(stream) {
+                Ok(mark) => marks.push(mark),
+                Err(error) => {
+                    for mark in marks {
+                        self.source.forget(mark);
+                    }
+                    return Err(Error::Source(error));
+                }
+            }
+        }
+        if marks.is_empty() {
+            self.release(address.0);
+        } else {
+            if let Some(block) = self.blocks.get_mut(&address.0) {
+                block.pending = true;
+            }
+            self.pending.push_back((address.0, marks));
+            self.deferred += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes that another stream uses a block.
+    pub(super) fn record(&mut self, address: Address, stream: StreamId) -> Result<(), Error> {
+        self.adopt(address);
+        let block = self.live(address)?;
+        if self.queued && block.stream != stream && !block.uses.contains(&stream) {
+            self.meet(stream);
+            if let Some(block) = self.blocks.get_mut(&address.0) {
+                block.uses.push(stream);
+            }
+        }
+        Ok(())
+    }
+
+    /// The program closes a step.
+    pub(super) fn step(&mut self) {
+        if let Some(learning) = &mut self.learning {
+            learning.mark();
+        }
+        self.close_step();
+    }
+
+    /// Closes a step: calls are rationed by it, a plan may come or go, and as long as calls are not rationed the free
+    /// memory is made one run.
+    fn close_step(&mut self) {
+        self.since_step = 0;
+        self.turn_stage();
+        // A source that fails here costs order, nothing else: what was not done is done at need.
+        if self.books.warming_up() && self.serving.is_none() && self.queues.finish(&*self.source).is_ok() {
+            self.poll();
+            let _ = self.large.heap.settle(&mut self.books);
+        }
+        if self.large.heap.has_too_many_windows() && self.queues.finish(&*self.source).is_ok() {
+            let _ = self.large.heap.close_old_windows(&mut self.books);
+        }
+        self.books.close();
+    }
+
+    /// Gives back what can be given back.
+    pub(super) fn trim(&mut self) -> Result<Bytes, Error> {
+        self.wait_for_pending().map_err(Error::Source)?;
+        let before = self.books.reserved;
+        self.lower_stage();
+        self.give_back().map_err(Error::Source)?;
+        Ok(Bytes::new(before.saturating_sub(self.books.reserved)))
+    }
+
+    /// What is in use and reserved, the plan's blocks included.
+    pub(super) fn stats(&self) -> Stats {
+        let planned = self.serving.as_ref().map_or(0, |serving| {
+            serving.stage.in_use().filter(|slot| !self.is_adopted(serving, slot)).map(|slot| slot.bytes.get()).sum()
+        });
+        let mut stats = self.books.stats();
+        stats.live = stats.live + Bytes::new(planned);
+        stats.peak_live = stats.peak_live.max(stats.live);
+        stats
+    }
+
+    fn is_adopted(&self, serving: &Serving, slot: &Slot) -> bool {
+        slot.offset.is_some_and(|offset| self.blocks.contains_key(&serving.address(offset.get()).0))
+    }
+
+    pub(super) fn zone(&mut self, home: Home) -> &mut Zone {
+        if home == Home::Small { &mut self.small } else { &mut self.large }
+    }
+
+    /// The block at an address that was handed out and not freed.
+    fn live(&self, address: Address) -> Result<&Block, Error> {
+        match self.blocks.get(&address.0) {
+            Some(block) if !block.pending => Ok(block),
+            Some(_) => Err(Error::DoubleFree { address }),
+            None => {
+                let planned = self.serving.as_ref().and_then(|serving| serving.offset(address).zip(Some(serving)));
+                let planned = planned.is_some_and(|(offset, serving)| serving.stage.knows(offset));
+                let freed = planned || [&self.small, &self.large].into_iter().any(|zone| {
+                    let offset = zone.heap.offset(address.0);
+                    offset.is_some_and(|offset| offset.is_multiple_of(UNIT) && zone.heap.was_used(offset))
+                });
+                Err(if freed { Error::DoubleFree { address } } else { Error::ForeignAddress { address } })
+            }
+        }
+    }
+
+    /// Where to put a block; makes room where there is none.
+    fn place(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
+        if let Some(offset) = self.find(home, size, align, request.stream)? {
+            return Ok(offset);
+        }
+        let wanted = size + align - UNIT;
+        self.yield_stage();
+        let Self { books, small, large, .. } = self;
+        let zone = if home == Home::Small { small } else { large };
+        match zone.heap.make_room(wanted, books) {
+            Ok(()) => {}
+            Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
+                return self.rescue(home, size, align, request);
+            }
+            Err(error) => return Err(Error::Source(error)),
+        }
+        self.find(home, size, align, request.stream)?.ok_or_else(|| self.out_of_memory(request))
+    }
+
+    /// Tries what is left when the source has no more memory.
+    fn rescue(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
+        let wanted = size + align - UNIT;
+        if !self.pending.is_empty() {
+            self.wait_for_pending().map_err(Error::Source)?;
+            if let Some(offset) = self.find(home, size, align, request.stream)? {
+                return Ok(offset);
+            }
+        }
+        let Self { books, small, large, .. } = self;
+        let zone = if home == Home::Small { small } else { large };
+        let gathered = zone.heap.gather(wanted, books);
+        if !matches!(gathered, Ok(true)) {
+            self.lower_stage();
+            self.give_back().map_err(Error::Source)?;
+            let Self { books, small, large, .. } = self;
+            let zone = if home == Home::Small { small } else { large };
+            match zone.heap.extend(wanted, books) {
+                Ok(()) => {}
+                Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
+                    return Err(self.out_of_memory(request));
+                }
+                Err(error) => return Err(Error::Source(error)),
+            }
+        }
+        self.find(home, size, align, request.stream)?.ok_or_else(|| self.out_of_memory(request))
+    }
+
+    fn out_of_memory(&self, request: &Request) -> Error {
+        let stats = self.books.stats();
+        Error::OutOfMemory { asked: request.bytes, live: stats.live, reserved: stats.reserved }
+    }
+
+    /// A place in free memory that `stream` may use: at once where there is one, else behind other streams' work.
+    fn find(&mut self, home: Home, size: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
+        const TRIES: usize = 8;
+        let zone = if home == Home::Small { &self.small } else { &self.large };
+        let Some(best) = zone.heap.best(size, align) else { return Ok(None) };
+        if !self.queues.several() {
+            return Ok(Some(best));
+        }
+        let others: Vec<u64> = zone.heap.fitting(size, align).map(|(at, _)| at).take(TRIES).collect();
+        for at in std::iter::once(best).chain(others) {
+            if self.waits(home, at, size, stream).is_empty() {
+                self.zone(home).freed.cut(at, at + size);
+                return Ok(Some(at));
+            }
+        }
+        for (owner, position) in self.waits(home, best, size, stream) {
+            self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
+        }
+        self.zone(home).freed.cut(best, best + size);
+        Ok(Some(best))
+    }
+
+    /// For whom `stream` has to wait before it uses a range.
+    fn waits(&mut self, home: Home, at: u64, size: u64, stream: StreamId) -> Vec<(StreamId, super::streams::Position)> {
+        let zone = if home == Home::Small { &self.small } else { &self.large };
+        let ranges = zone.heap.footprint(at, size);
+        let mut owners: Vec<_> = ranges.into_iter().flat_map(|(start, end)| zone.freed.owners(start, end)).collect();
+        owners.retain(|&(owner, position)| self.queues.must_wait(stream, owner, position, &*self.source));
+        owners
+    }
+
+    /// Notes the use of a stream. What was freed before the second stream came belongs to the first.
+    pub(super) fn meet(&mut self, stream: StreamId) {
+        if !self.queued || !self.queues.meet(stream) {
+            return;
+        }
+        for first in self.queues.streams().into_iter().filter(|&other| other != stream) {
+            let position = self.queues.freed(first, &*self.source);
+            for zone in [&mut self.small, &mut self.large] {
+                zone.freed.insert(0, zone.heap.addresses(), first, position);
+            }
+        }
+    }
+
+    /// Takes back the blocks whose other streams are done.
+    pub(super) fn poll(&mut self) {
+        let mut index = 0;
+        while index < self.pending.len() {
+            let (_, marks) = &mut self.pending[index];
+            while let Some(&mark) = marks.last() {
+                if !self.source.passed(mark) {
+                    break;
+                }
+                self.source.forget(mark);
+                marks.pop();
+            }
+            if marks.is_empty() {
+                if let Some((address, _)) = self.pending.remove(index) {
+                    self.release(address);
+                }
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Waits for the streams that use freed blocks. Blocks whose work never ends in a recording stay.
+    fn wait_for_pending(&mut self) -> Result<(), SourceError> {
+        let marks: Vec<Mark> = self.pending.iter().flat_map(|(_, marks)| marks.iter().copied()).collect();
+        let mut outcome = Ok(());
+        for mark in marks {
+            if let Err(error) = self.source.wait(mark) {
+                outcome = Err(error);
+            }
+        }
+        let before = self.pending.len();
+        self.poll();
+        if self.pending.len() < before { Ok(()) } else { outcome }
+    }
+
+    /// Makes a block's memory free.
+    pub(super) fn release(&mut self, address: u64) {
+        let Some(block) = self.blocks.remove(&address) else { return };
+        self.books.give(block.bytes);
+        if let Some(learning) = &mut self.learning {
+            learning.free(address);
+        }
+        if self.queues.several() {
+            let position = self.queues.freed(block.stream, &*self.source);
+            if block.home == Home::Ground {
+                self.ground_freed.insert(block.offset, block.offset + block.size, block.stream, position);
+            }
+            let zone = self.zone(block.home);
+            if block.home != Home::Ground {
+                zone.freed.insert(block.offset, block.offset + block.size, block.stream, position);
+            }
+        }
+        if block.home == Home::Ground {
+            self.release_planned(address);
+            return;
+        }
+        self.zone(block.home).heap.give(block.offset, block.size);
+        if let Some((start, end)) = block.under
+            && let Some(serving) = &self.serving
+        {
+            serving.stage.block(start, end, false);
+        }
+    }
+
+    /// Gives every handle back in which no block lies, once queued work is done.
+    pub(super) fn give_back(&mut self) -> Result<u64, SourceError> {
+        self.queues.finish(&*self.source)?;
+        let small = self.small.heap.give_back(&mut self.books)?;
+        Ok(small + self.large.heap.give_back(&mut self.books)?)
+    }
+}
+
+impl Block {
+    pub(super) fn new(offset: u64, bytes: u64, home: Home, stream: StreamId) -> Self {
+        let size = bytes.next_multiple_of(UNIT);
+        Self { offset, size, bytes, home, stream, uses: Vec::new(), pending: false, under: None }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.queues.forget(&*self.source);
+        for (_, marks) in self.pending.drain(..) {
+            for mark in marks {
+                self.source.forget(mark);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Who used free memory last, and whether that work is done.
+//!
+//! A stream may use what it freed itself at once: its work is done in order. What another stream freed is behind that
+//! stream's queue: it is free to take once a mark in the queue has passed, or if the taker's stream is told to wait for
+//! the mark. Nothing of this is kept as long as there is only one stream.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lowtide_core::StreamId;
+use lowtide_memory::{Error as SourceError, Mark, Source};
+use rustc_hash::FxHashMap;
+
+/// A stream's queue is marked once in so many frees.
+const MARK_EVERY: u64 = 16;
+
+/// How far a stream had come when it freed something.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Position(u64);
+
+#[derive(Debug, Default)]
+struct Queue {
+    freed: u64,
+    marks: VecDeque<(Position, Mark)>,
+    passed: u64,
+}
+
+/// The queues of all streams.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    queues: BTreeMap<StreamId, Queue>,
+    /// How far in the second's queue the first waits.
+    held: FxHashMap<(StreamId, StreamId), Position>,
+}
+
+impl Queues {
+    /// Notes that `stream` is used. Says whether it is the second: from then on frees are kept.
+    pub(super) fn meet(&mut self, stream: StreamId) -> bool {
+        if self.queues.contains_key(&stream) {
+            return false;
+        }
+        self.queues.insert(stream, Queue::default());
+        self.queues.len() == 2
+    }
+
+    /// Whether there is more than one stream.
+    pub(super) fn several(&self) -> bool {
+        self.queues.len() > 1
+    }
+
+    /// The streams that were used.
+    pub(super) fn streams(&self) -> Vec<StreamId> {
+        self.queues.keys().copied().collect()
+    }
+
+    /// Notes a free on `stream` and says where in its queue that is.
+    pub(super) fn freed(&mut self, stream: StreamId, source: &dyn Source) -> Position {
+        let queue = self.queues.entry(stream).or_default();
+        queue.freed += 1;
+        let position = Position(queue.freed);
+        if queue.freed.is_multiple_of(MARK_EVERY) {
+            // Without this mark a later one serves.
+            if let Ok(mark) = source.mark(stream) {
+                queue.marks.push_back((position, mark));
+            }
+        }
+        position
+    }
+
+    /// Whether `taker` must wait before it uses what `owner` freed at `position`.
+    pub(super) fn must_wait(
+        &mut self,
+        taker: StreamId,
+        owner: StreamId,
+        position: Position,
+        source: &dyn Source,
+    ) -> bool {
+        if taker == owner || self.held.get(&(taker, owner)).is_some_and(|&held| held >= position) {
+            return false;
+        }
+        let Some(queue) = self.queues.get_mut(&owner) else { return false };
+        while let Some((at, mark)) = queue.marks.pop_front_if(|(_, mark)| source.passed(*mark)) {
+            queue.passed = at.0;
+            source.forget(mark);
+        }
+        queue.passed < position.0
+    }
+
+    /// Lets `taker` wait for what `owner` has queued up to `position`.
+    pub(super) fn hold(
+        &mut self,
+        taker: StreamId,
+        owner: StreamId,
+        position: Position,
+        source: &dyn Source,
+    ) -> Result<(), SourceError> {
+        let Some(queue) = self.queues.get_mut(&owner) else { return Ok(()) };
+        if queue.marks.back().is_none_or(|&(last, _)| last < position) {
+            queue.marks.push_back((Position(queue.freed), source.mark(owner)?));
+        }
+        let reached = queue.marks.iter().find(|(at, _)| *at >= position).copied();
+        if let Some((at, mark)) = reached {
+            source.hold(taker, mark)?;
+            self.held.insert((taker, owner), at);
+        }
+        Ok(())
+    }
+
+    /// Waits until all queued work is done.
+    pub(super) fn finish(&mut self, source: &dyn Source) -> Result<(), SourceError> {
+        for (&stream, queue) in &mut self.queues {
+            let mark = source.mark(stream)?;
+            let waited = source.wait(mark);
+            source.forget(mark);
+            waited?;
+            queue.passed = queue.freed;
+            for (_, mark) in queue.marks.drain(..) {
+                source.forget(mark);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks no more about any mark.
+    pub(super) fn forget(&mut self, source: &dyn Source) {
+        for queue in self.queues.values_mut() {
+            for (_, mark) in queue.marks.drain(..) {
+                source.forget(mark);
+            }
+        }
+    }
+}
+
+/// Which ranges were freed by whom.
+#[derive(Debug, Default)]
+pub(super) struct Freed {
+    ranges: BTreeMap<u64, (u64, StreamId, Position)>,
+}
+
+impl Freed {
+    /// Notes that `stream` freed a range, whoever freed parts of it before.
+    pub(super) fn insert(&mut self, start: u64, end: u64, stream: StreamId, position: Position) {
+        self.cut(start, end);
+        self.ranges.insert(start, (end, stream, position));
+    }
+
+    /// Forgets who freed a range.
+    pub(super) fn cut(&mut self, start: u64, end: u64) {
+        for (from, (to, stream, position)) in self.over(start, end) {
+            self.ranges.remove(&from);
+            if from < start {
+                self.ranges.insert(from, (start, stream, position));
+            }
+            if to > end {
+                self.ranges.insert(end, (to, stream, position));
+            }
+        }
+    }
+
+    /// Who freed parts of a range, and when.
+    pub(super) fn owners(&self, start: u64, end: u64) -> Vec<(StreamId, Position)> {
+        self.over(start, end).into_iter().map(|(_, (_, stream, position))| (stream, position)).collect()
+    }
+
+    fn over(&self, start: u64, end: u64) -> Vec<(u64, (u64, StreamId, Position))> {
+        let before = self.ranges.range(..start).next_back().filter(|(_, (to, ..))| *to > start);
+        before.into_iter().chain(self.ranges.range(start..end)).map(|(&from, &range)| (from, range)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_is_freed_again_belongs_to_the_last() {
+        let mut freed = Freed::default();
+        freed.insert(0, 100, StreamId(1), Position(1));
+        freed.insert(40, 60, StreamId(2), Position(2));
+        assert_eq!(freed.owners(30, 70), [
+            (StreamId(1), Position(1)),
+            (StreamId(2), Position(2)),
+            (StreamId(1), Position(1))
+        ]);
+        freed.cut(0, 50);
+        assert_eq!(freed.owners(0, 60), [(StreamId(2), Position(2))]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Which strategies a run can be played on, and the pool that each of them is.
+
+use std::sync::Arc;
+
+use lowtide_memory::Source;
+
+use super::outcome::PlanUse;
+use crate::arena::{Arena, ArenaOptions};
+use crate::error::Error;
+use crate::learner::{LearnerOptions, Served};
+use crate::pool::Pool;
+use crate::torch::{Caching, Expandable, TorchOptions};
+
+/// A strategy with its options.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Strategy {
+    /// Lowtide's arena, which places every block as it comes.
+    Arena(ArenaOptions),
+    /// Lowtide's arena, which learns the steps and serves a plan for those that recur.
+    Planned(ArenaOptions),
+    /// PyTorch's native caching allocator.
+    Caching(TorchOptions),
+    /// PyTorch's expandable segments.
+    Expandable(TorchOptions),
+}
+
+impl Strategy {
+    /// The arena as it is.
+    pub fn arena() -> Self {
+        Self::Arena(ArenaOptions::default())
+    }
+
+    /// The arena with a learner that plans in the thread that closes a step.
+    pub fn planned() -> Self {
+        let learner = LearnerOptions { background: false, ..LearnerOptions::default() };
+        Self::Planned(ArenaOptions { learner: Some(learner), ..ArenaOptions::default() })
+    }
+
+    /// What PyTorch uses with `options`: [`Expandable`](Self::Expandable) where
+    /// [they say so](TorchOptions::expandable_segments), else [`Caching`](Self::Caching).
+    pub fn torch(options: TorchOptions) -> Self {
+        if options.expandable_segments() { Self::Expandable(options) } else { Self::Caching(options) }
+    }
+
+    /// The name that people choose it by.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Arena(_) => "arena",
+            Self::Planned(_) => "planned",
+            Self::Caching(_) => "caching",
+            Self::Expandable(_) => "expandable",
+        }
+    }
+
+    /// Its pool over `source`.
+    pub(super) fn open(&self, source: Arc<dyn Source>) -> Result<Running, Error> {
+        Ok(match self {
+            Self::Arena(options) => Running::Plain(Box::new(Arena::new(source, options.clone())?)),
+            Self::Planned(options) => Running::Learning(Box::new(Arena::new(source, options.clone())?)),
+            Self::Caching(options) => Running::Plain(Box::new(Caching::new(source, options.clone()))),
+            Self::Expandable(options) => Running::Plain(Box::new(Expandable::new(source, options.clone()))),
+        })
+    }
+}
+
+/// A strategy at work.
+#[derive(Debug)]
+pub(super) enum Running {
+    Plain(Box<dyn Pool>),
+    Learning(Box<Arena>),
+}
+
+impl Running {
+    pub(super) fn pool(&self) -> &dyn Pool {
+        match self {
+            Self::Plain(pool) => &**pool,
+            Self::Learning(arena) => &**arena,
+        }
+    }
+
+    /// How often the plan was kept to, where the strategy makes one.
+    pub(super) fn plan_use(&self) -> Option<PlanUse> {
+        let Self::Learning(arena) = self else { return None };
+        let Served { hits, misses } = arena.served();
+        Some(PlanUse { hits, misses })
+    }
+}

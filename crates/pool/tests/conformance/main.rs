@@ -1,0 +1,67 @@
+//! Every strategy over every source, held to the same promises: a new strategy costs one line here, and so does a new
+//! source. `PROPTEST_CASES` sets how many programs each is tried with.
+
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+mod failures;
+mod programs;
+mod sources;
+mod strategies;
+#[macro_use]
+mod suite;
+
+/// Makes a test of each check, for one strategy over one source.
+macro_rules! conformance {
+    ($strategy:ident $source:ident; $($check:ident)*) => {
+        mod $source {
+            $(
+                #[test]
+                fn $check() {
+                    if let Some(bench) = $crate::bench::Bench::new($crate::sources::$source, $crate::strategies::$strategy) {
+                        $crate::suite::$check(bench);
+                    }
+                }
+            )*
+
+            #[test]
+            fn any_program_leaves_the_pool_whole() {
+                $crate::programs::any_program_leaves_the_pool_whole(
+                    $crate::sources::$source,
+                    $crate::strategies::$strategy,
+                );
+            }
+        }
+    };
+}
+
+/// Holds a strategy to all checks over all sources.
+macro_rules! conform {
+    ($strategy:ident) => {
+        mod $strategy {
+            checks!(conformance $strategy host_base_pages;);
+            checks!(conformance $strategy host_transparent_pages;);
+            checks!(conformance $strategy scratch_file;);
+            checks!(conformance $strategy simulated;);
+            checks!(conformance $strategy simulated_with_contents;);
+            checks!(conformance $strategy simulated_with_a_capacity;);
+            checks!(conformance $strategy simulated_with_large_grains;);
+            checks!(conformance $strategy cuda_device;);
+            checks!(conformance $strategy cuda_pinned;);
+
+            #[test]
+            fn whichever_call_of_the_source_fails_the_pool_goes_on() {
+                $crate::failures::whichever_call_of_the_source_fails_the_pool_goes_on($crate::strategies::$strategy);
+            }
+
+            #[test]
+            fn calls_of_the_source_that_fail_at_random_lose_nothing() {
+                $crate::failures::calls_of_the_source_that_fail_at_random_lose_nothing($crate::strategies::$strategy);
+            }
+        }
+    };
+}
+
+conform!(caching);
+conform!(expandable);
+conform!(arena);

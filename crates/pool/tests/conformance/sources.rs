@@ -1,0 +1,97 @@
+//! The sources that the checks are run over.
+
+use std::io::Write;
+use std::sync::{Arc, Once};
+
+use lowtide_core::Bytes;
+use lowtide_memory::cuda::{CudaDevice, CudaPinned};
+use lowtide_memory::{Error, Host, HostOptions, Pages, ScratchFile, Simulated, SimulatedOptions, Source};
+
+const MIB: u64 = 1 << 20;
+
+/// A source, and the device behind it whose clock a test can move.
+pub struct Ground {
+    pub source: Arc<dyn Source>,
+    pub device: Option<Arc<Simulated>>,
+    /// How many programs are played on it for each hundred: fewer where the system takes its time.
+    pub percent: u32,
+}
+
+impl Ground {
+    fn of(source: impl Source + 'static) -> Option<Self> {
+        Some(Self { source: Arc::new(source), device: None, percent: 100 })
+    }
+
+    fn percent(self, percent: u32) -> Self {
+        Self { percent, ..self }
+    }
+}
+
+fn pages(pages: Pages) -> Option<Ground> {
+    Ground::of(Host::new(&HostOptions { pages, ..HostOptions::default() }))
+}
+
+pub fn host_base_pages() -> Option<Ground> {
+    pages(Pages::Base)
+}
+
+pub fn host_transparent_pages() -> Option<Ground> {
+    pages(Pages::Transparent).map(|ground| ground.percent(12))
+}
+
+pub fn scratch_file() -> Option<Ground> {
+    let file = ScratchFile::new(&std::env::temp_dir(), Bytes::new(MIB)).unwrap();
+    Ground::of(file).map(|ground| ground.percent(6))
+}
+
+/// What is queued on a simulated device takes a microsecond.
+pub fn options() -> SimulatedOptions {
+    SimulatedOptions { lag_ns: 1000, ..SimulatedOptions::default() }
+}
+
+fn device(options: SimulatedOptions) -> Option<Ground> {
+    let percent = if options.contents { 100 } else { 800 };
+    let device = Arc::new(Simulated::new(options).unwrap());
+    Some(Ground { source: device.clone(), device: Some(device), percent })
+}
+
+pub fn simulated() -> Option<Ground> {
+    device(options())
+}
+
+pub fn simulated_with_contents() -> Option<Ground> {
+    device(SimulatedOptions { contents: true, ..options() })
+}
+
+pub fn simulated_with_a_capacity() -> Option<Ground> {
+    device(SimulatedOptions { contents: true, capacity: Some(Bytes::new(128 * MIB)), ..options() })
+}
+
+pub fn simulated_with_large_grains() -> Option<Ground> {
+    device(SimulatedOptions { granularity: Bytes::new(32 * MIB), capacity: Some(Bytes::new(1024 * MIB)), ..options() })
+}
+
+pub fn cuda_device() -> Option<Ground> {
+    there(CudaDevice::new(0, None, &[]))
+}
+
+pub fn cuda_pinned() -> Option<Ground> {
+    there(CudaPinned::new(0, &HostOptions::default()))
+}
+
+/// A source of a device; without a driver there is none, and that is said. Anything else that is wrong with it is.
+fn there<S: Source + 'static>(source: Result<S, Error>) -> Option<Ground> {
+    static SAID: Once = Once::new();
+    match source {
+        Ok(source) => Ground::of(source),
+        Err(Error::NoDriver { why }) => {
+            SAID.call_once(|| {
+                // Not by `eprintln!`, which is shown for failed tests alone.
+                let _ =
+                    writeln!(std::io::stderr(), "SKIPPED: no strategy is tested over CUDA, no driver is here: {why}");
+            });
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
