@@ -3,20 +3,29 @@
 #![no_main]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use lowtide_core::Bytes;
 use lowtide_memory::{FailPlan, FailWhen, Failing, Failure, Simulated, SimulatedOptions, Source};
 use lowtide_pool::program::{Program, Subject, Watching, run};
-use lowtide_pool::{Arena, ArenaOptions, Caching, Error, Expandable, Pool, TorchOptions};
+use lowtide_pool::{Arena, ArenaOptions, Caching, Error, Expandable, LearnerOptions, Pool, TorchOptions};
 
 type Make = fn(Arc<dyn Source>) -> Result<Box<dyn Pool>, Error>;
 
-const STRATEGIES: [(&str, Make); 3] = [
+const STRATEGIES: [(&str, Make); 4] = [
     ("caching", |source| Ok(Box::new(Caching::new(source, TorchOptions::default())))),
     ("expandable", |source| Ok(Box::new(Expandable::new(source, TorchOptions::default())))),
     ("arena", |source| Ok(Box::new(Arena::new(source, ArenaOptions::default())?))),
+    ("planned", |source| Ok(Box::new(Arena::new(source, planned())?))),
 ];
+
+/// Plans while a step is closed, so that every plan is served; it need not be the best.
+fn planned() -> ArenaOptions {
+    let learner =
+        LearnerOptions { background: false, time_limit: Duration::from_millis(10), ..LearnerOptions::default() };
+    ArenaOptions { learner: Some(learner), ..ArenaOptions::default() }
+}
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&settings, bytes)) = bytes.split_first() else { return };

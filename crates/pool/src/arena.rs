@@ -11,6 +11,8 @@ mod stage;
 mod staging;
 mod state;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -6,17 +6,21 @@
 //! [`shape`] that a pattern has after that is placed on a [`timeline`] by the [`planner`], and the [`history`] of patterns
 //! says whose plan is served next.
 
+mod advice;
 mod align;
 mod around;
+mod borders;
 mod cache;
 mod cache_text;
 mod cursor;
 mod history;
 mod known;
+mod matching;
 mod options;
 mod pattern;
 mod period;
 mod planner;
+mod progress;
 mod recording;
 mod shape;
 mod step_plan;
@@ -27,17 +31,18 @@ mod timeline;
 use std::mem;
 use std::sync::Arc;
 
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes};
 
-use crate::pool::ThreadId;
 use cache::Cache;
-use history::History;
+use history::{History, Kind};
 use known::{Known, recognise};
 use pattern::Pattern;
 use planner::{Job, Planner};
+use progress::Progress;
 use recording::{End, Recording};
 use step_plan::Key;
 
+pub use advice::{Advice, Lane, Served, Ticket};
 pub use around::Carried;
 pub use cursor::Cursor;
 pub use options::{LearnerOptions, SettingError};
@@ -51,60 +56,11 @@ const GOOD: f64 = 0.9;
 const POOR: f64 = 0.5;
 const MOST_POOR: u32 = 3;
 
-/// This much more may miss than when a pattern was last looked at.
-const TOLERANCE: f64 = 0.01;
-
 /// As many steps are watched after one that was not known.
 const ALERT: u64 = 16;
 
 /// Where so many patterns were seen but once, others are planned only when they come again.
 const ONCE: usize = 3;
-
-/// Allocations that keep their order from step to step: those of one thread for one stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Lane {
-    /// The thread that asks.
-    pub thread: ThreadId,
-    /// The stream whose work uses the block first.
-    pub stream: StreamId,
-}
-
-/// A block that the learner watches.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Ticket(pub u64);
-
-impl Ticket {
-    /// A block that is not watched.
-    pub const NONE: Self = Self(u64::MAX);
-}
-
-/// How a plan did in a step; zeros where none was served.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Served {
-    /// Allocations that had the place that the plan gives them, or that it says to place online.
-    pub hits: u64,
-    /// All others.
-    pub misses: u64,
-}
-
-impl Served {
-    /// The share of hits; none where nothing was served.
-    fn rate(self) -> Option<f64> {
-        let all = self.hits.saturating_add(self.misses);
-        (all > 0).then(|| self.hits as f64 / all as f64)
-    }
-}
-
-/// What to do from the next step on.
-#[derive(Clone, Debug)]
-pub enum Advice {
-    /// Go on as before.
-    Wait,
-    /// Serve this plan.
-    Serve(Arc<StepPlan>),
-    /// Stop serving: the plan keeps missing.
-    Drop,
-}
 
 /// Learns the steps of one program.
 ///
@@ -131,22 +87,6 @@ pub struct Learner {
     serving: Option<(u32, Arc<StepPlan>)>,
     candidates: Vec<Arc<StepPlan>>,
     warnings: Vec<String>,
-}
-
-/// How far learning has come.
-#[derive(Debug, Default)]
-struct Progress {
-    collected: u64,
-    /// Steps in a row that brought nothing new.
-    stable: u64,
-    /// Whether plans may be served.
-    is_ready: bool,
-    /// Steps in a row in which the plan missed.
-    poor: u32,
-    /// Whether only patterns that have recurred are served, because others missed.
-    is_wary: bool,
-    /// Steps to watch because something unknown came.
-    alert: u64,
 }
 
 impl Learner {
@@ -225,11 +165,11 @@ impl Learner {
         }
         self.take_plans();
         let seen = self.learn(served);
-        if let Some(pattern) = seen.or_else(|| self.guess(served)) {
-            self.history.push(pattern);
-            self.progress.alert = if pattern.is_none() { ALERT } else { self.progress.alert.saturating_sub(1) };
+        if let Some(kind) = seen.map(Kind::Known).or_else(|| self.guess(served)) {
+            self.history.push(kind);
+            self.progress.alert = if kind == Kind::Unknown { ALERT } else { self.progress.alert.saturating_sub(1) };
         }
-        let dropped = self.judge(served, seen.flatten());
+        let dropped = self.judge(served, seen);
         self.plan();
         self.step += 1;
         self.list_candidates();
@@ -258,7 +198,7 @@ impl Learner {
     }
 
     /// Takes in what was recorded; the step's pattern, or nothing where nothing was.
-    fn learn(&mut self, served: Served) -> Option<Option<u32>> {
+    fn learn(&mut self, served: Served) -> Option<u32> {
         let recording = mem::take(&mut self.current);
         let previous = self.previous.take();
         if !self.watching || recording.allocs.is_empty() {
@@ -266,36 +206,33 @@ impl Learner {
         }
         let is_first = self.progress.collected == 0;
         let mut is_new = true;
-        match recognise(&self.known, &recording, is_first) {
-            Some((index, matching, is_like)) => {
-                let mut known = self.known.remove(index);
-                if is_like {
-                    let places = known.pattern.merge(&recording, &matching);
-                    take_wraps(&mut known, previous, &recording, &places);
-                    is_new = known.take_recording();
-                } else {
-                    known.pattern.rename(&recording, &matching);
-                }
-                known.rename();
-                self.known.insert(0, known);
-            }
-            None => {
-                let (pattern, places) = Pattern::new(&recording);
-                let mut known = Known::new(self.patterns_seen, pattern);
-                self.patterns_seen += 1;
+        if let Some((index, matching, is_like)) = recognise(&self.known, &recording, is_first) {
+            let mut known = self.known.remove(index);
+            if is_like {
+                let places = known.pattern.merge(&recording, &matching);
                 take_wraps(&mut known, previous, &recording, &places);
-                known.take_recording();
-                self.known.insert(0, known);
-                for forgotten in self.known.drain(self.options.patterns.max(1).min(self.known.len())..) {
-                    self.history.forget(forgotten.id);
-                }
+                is_new = known.take_recording();
+            } else {
+                known.pattern.rename(&recording, &matching);
+            }
+            known.rename();
+            self.known.insert(0, known);
+        } else {
+            let (pattern, places) = Pattern::new(&recording);
+            let mut known = Known::new(self.patterns_seen, pattern);
+            self.patterns_seen += 1;
+            take_wraps(&mut known, previous, &recording, &places);
+            known.take_recording();
+            self.known.insert(0, known);
+            for forgotten in self.known.drain(self.options.patterns.max(1).min(self.known.len())..) {
+                self.history.forget(forgotten.id);
             }
         }
         self.progress.collect(is_new, &self.options);
         self.settle(served, is_new);
         let id = self.known[0].id;
         self.previous = Some((recording, id));
-        Some(Some(id))
+        Some(id)
     }
 
     /// Notes whether there is more to learn about the pattern that was just seen.
@@ -308,20 +245,17 @@ impl Learner {
             && rate >= GOOD
             && known.is_planned()
         {
-            known.is_settled = true;
-            known.tolerated = 1.0 - rate + TOLERANCE;
+            known.settle(1.0 - rate);
         }
     }
 
     /// What a step was that was not watched: what its plan was made for, if that did well.
-    fn guess(&mut self, served: Served) -> Option<Option<u32>> {
+    fn guess(&mut self, served: Served) -> Option<Kind> {
         let rate = served.rate()?;
         let (id, _) = self.serving.as_ref()?;
         let known = self.known.iter_mut().find(|known| known.id == *id)?;
-        if 1.0 - rate > known.tolerated {
-            known.is_settled = false;
-        }
-        Some((rate >= GOOD).then_some(*id))
+        known.take_missed(1.0 - rate);
+        Some(if rate >= GOOD { Kind::Known(*id) } else { Kind::Unknown })
     }
 
     /// Judges the plan that was served; whether it is dropped.
@@ -403,8 +337,8 @@ impl Learner {
     }
 
     fn expected(&self) -> Option<&Known> {
-        let next = self.history.next().flatten()?;
-        self.known.iter().find(|known| known.id == next)
+        let next = self.history.next()?;
+        self.known.iter().find(|known| Kind::Known(known.id) == next)
     }
 
     fn is_worth_watching(&self) -> bool {
@@ -419,15 +353,6 @@ impl Learner {
     fn list_candidates(&mut self) {
         self.candidates.clear();
         self.candidates.extend(self.known.iter().filter_map(|known| known.plan()).cloned());
-    }
-}
-
-impl Progress {
-    /// Counts a step that was watched.
-    fn collect(&mut self, is_new: bool, options: &LearnerOptions) {
-        self.collected += 1;
-        self.stable = if is_new { 0 } else { self.stable + 1 };
-        self.is_ready |= self.stable >= options.stable || self.collected >= options.max;
     }
 }
 

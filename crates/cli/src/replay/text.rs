@@ -71,9 +71,10 @@ fn headline(stage: &Stage<'_>, played: &[Numbers], best: &Numbers) -> Vec<String
 
 fn about(numbers: &Numbers) -> Vec<String> {
     let devices = (numbers.devices.len() > 1).then(|| show::counted(numbers.devices.len(), "device"));
+    let steps = show::counted(numbers.steps, "step");
     let parts = [
         devices,
-        Some(show::counted(numbers.steps, "step")),
+        Some(if numbers.fits() { steps } else { format!("{steps} closed before that") }),
         Some(show::counted(numbers.operations as usize, "operation")),
     ];
     parts.into_iter().flatten().collect()
@@ -129,11 +130,11 @@ fn verdict(played: &[Numbers], best: &Numbers) -> String {
         return format!("{} serves this run best: no other fits", best.strategy);
     };
     let more = next.peak_reserved.saturating_sub(best.peak_reserved);
-    let cost = |numbers: &Numbers| show::seconds(numbers.driver_ns as f64 / 1e9);
+    let calls = |numbers: &Numbers| count(numbers.driver_calls);
     let why = if more > Bytes::ZERO {
         format!("it reserves least; {} takes {more} more", next.strategy)
     } else if next.driver_ns > best.driver_ns {
-        format!("{} reserves as little, at driver calls of {} for {}", next.strategy, cost(next), cost(best))
+        format!("{} reserves as little, with {} driver calls for {}", next.strategy, calls(next), calls(best))
     } else {
         format!("none reserves less, and {} is as good", next.strategy)
     };

@@ -99,17 +99,18 @@ fn lasting(text: &str) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     for at in 1..words.len() {
         let unit = words[at].split('\n').next().unwrap_or_default().to_owned();
-        if ["ms", "s", "threads", "thread"].contains(&unit.as_str()) && words[at - 1].parse::<f64>().is_ok() {
+        if ["ns", "ms", "s", "threads", "thread"].contains(&unit.as_str()) && words[at - 1].parse::<f64>().is_ok() {
             "N".clone_into(&mut words[at - 1]);
             words[at] = words[at].replacen(&unit, "UNIT", 1);
         }
     }
     let mut text = words.join(" ");
-    for field in ["\"seconds\":", "\"threads\":"] {
-        if let Some(start) = text.find(field).map(|at| at + field.len()) {
-            let end = start + text[start..].find([',', '}']).unwrap_or(0);
-            text.replace_range(start..end, "N");
-        }
+    for field in ["\"seconds\":", "\"threads\":", "\"ns_per_op\":"] {
+        let values = text.split(field).enumerate().map(|(place, part)| match place {
+            0 => part.to_owned(),
+            _ => format!("N{}", &part[part.find([',', '}']).unwrap_or(0)..]),
+        });
+        text = values.collect::<Vec<_>>().join(field);
     }
     text
 }

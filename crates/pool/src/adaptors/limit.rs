@@ -17,7 +17,7 @@ use crate::pool::{Address, Pool, Request, Stats};
 #[derive(Debug)]
 pub struct Limit<P> {
     pool: P,
-    limit: AtomicU64,
+    most: AtomicU64,
     live: AtomicU64,
     sizes: Mutex<FxHashMap<Address, u64>>,
 }
@@ -25,19 +25,19 @@ pub struct Limit<P> {
 impl<P: Pool> Limit<P> {
     /// `pool`, of which no more than `limit` may be in use.
     pub fn new(pool: P, limit: Bytes) -> Self {
-        let (limit, live) = (AtomicU64::new(limit.get()), AtomicU64::new(0));
-        Self { pool, limit, live, sizes: Mutex::default() }
+        let (most, live) = (AtomicU64::new(limit.get()), AtomicU64::new(0));
+        Self { pool, most, live, sizes: Mutex::default() }
     }
 
     /// The most that may be in use.
     pub fn limit(&self) -> Bytes {
-        Bytes::new(self.limit.load(Ordering::Relaxed))
+        Bytes::new(self.most.load(Ordering::Relaxed))
     }
 
     /// Changes the limit. What is in use stays so; where it is more than the new limit, nothing is served until enough
     /// was freed.
     pub fn set_limit(&self, limit: Bytes) {
-        self.limit.store(limit.get(), Ordering::Relaxed);
+        self.most.store(limit.get(), Ordering::Relaxed);
     }
 
     /// What is handed out.

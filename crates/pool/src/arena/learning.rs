@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use lowtide_core::{Align, Bytes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::learner::{Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket};
+use crate::learner::{
+    Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket,
+};
 use crate::pool::Request;
 
 /// A learner and its place in the program.

@@ -1,8 +1,8 @@
 //! A stage and the addresses it serves, as every thread sees them. As long as the plan has one stream, nobody watches and
 //! no block is used by other streams, blocks come and go without the arena's lock.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::stage::{Found, Stage};
 use crate::pool::{Address, Request};
@@ -25,7 +25,14 @@ impl Serving {
     pub(super) fn new(stage: Stage, base: u64, bytes: u64) -> Self {
         let mut streams: Vec<_> = stage.plan().lanes().map(|lane| lane.stream).collect();
         streams.dedup();
-        Self { one_stream: streams.len() <= 1, stage, base, bytes, attention: AtomicUsize::new(0), watched: AtomicBool::new(true) }
+        Self {
+            one_stream: streams.len() <= 1,
+            stage,
+            base,
+            bytes,
+            attention: AtomicUsize::new(0),
+            watched: AtomicBool::new(true),
+        }
     }
 
     /// The offset of an address that is served here.

@@ -139,7 +139,9 @@ impl Stage {
         }
         let free = self.open.load(SeqCst)
             && self.blocked[slot as usize].load(SeqCst) == 0
-            && self.rivals[slot as usize].iter().all(|&(word, bits)| self.live[word as usize].0.load(SeqCst) & bits == 0);
+            && self.rivals[slot as usize]
+                .iter()
+                .all(|&(word, bits)| self.live[word as usize].0.load(SeqCst) & bits == 0);
         if free {
             self.current[self.begin_of[slot as usize] as usize].store(slot, Relaxed);
         } else {

@@ -190,8 +190,7 @@ impl State {
         let instances = self.learning.as_ref().map(|learning| learning.instances(plan)).unwrap_or_default();
         let addresses = 2 * (self.books.reserved + plan.height.get()).next_multiple_of(self.granularity);
         let mut ground = Ground::new(Arc::clone(&self.source), addresses)?;
-        let lent =
-            if self.aliases { self.lend(&mut ground, plan, &instances) } else { Ok(Vec::new()) };
+        let lent = if self.aliases { self.lend(&mut ground, plan, &instances) } else { Ok(Vec::new()) };
         self.grounds.push(ground);
         let under = lent?;
         let carried: Vec<Carried> = under
@@ -248,10 +247,12 @@ impl State {
                         return Err(error);
                     }
                 };
-                under.extend(group.blocks.iter().filter(|block| holder_of(&holder, block.1)).map(|&(address, offset, size)| {
-                    let start = at + offset - holder.place;
-                    (address, start, start + size)
-                }));
+                under.extend(group.blocks.iter().filter(|block| holder_of(&holder, block.1)).map(
+                    |&(address, offset, size)| {
+                        let start = at + offset - holder.place;
+                        (address, start, start + size)
+                    },
+                ));
             }
         }
         Ok(under)
@@ -265,9 +266,7 @@ impl State {
             .map(|(&address, block)| (address, block.offset, block.size))
             .collect();
         blocks.sort_unstable_by_key(|block| block.1);
-        let goes = |address: &u64| {
-            instances.get(address).is_some_and(|&slot| plan.is_renewed(slot))
-        };
+        let goes = |address: &u64| instances.get(address).is_some_and(|&slot| plan.is_renewed(slot));
         let mut groups: Vec<Group> = Vec::new();
         for holder in zone.heap.holders() {
             let (start, end) = (holder.place, holder.place + holder.bytes);
@@ -275,7 +274,13 @@ impl State {
             let inside: Vec<_> = blocks[first..].iter().take_while(|block| block.1 < end).copied().collect();
             let crosses = inside.first().is_some_and(|block| block.1 < start);
             if !crosses || groups.is_empty() {
-                groups.push(Group { home, holders: Vec::new(), blocks: Vec::new(), comes_and_goes: false, worth: false });
+                groups.push(Group {
+                    home,
+                    holders: Vec::new(),
+                    blocks: Vec::new(),
+                    comes_and_goes: false,
+                    worth: false,
+                });
             }
             let Some(group) = groups.last_mut() else { continue };
             let going = inside.iter().any(|block| goes(&block.0));
@@ -321,7 +326,7 @@ impl State {
     }
 
     /// Gives up what is not in use of the memory under stages that are not served.
-    fn dismantle(&mut self) {
+    pub(super) fn dismantle(&mut self) {
         if self.grounds.is_empty() || self.queues.finish(&*self.source).is_err() {
             return;
         }

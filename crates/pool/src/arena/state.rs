@@ -240,6 +240,7 @@ impl State {
         self.wait_for_pending().map_err(Error::Source)?;
         let before = self.books.reserved;
         self.lower_stage();
+        self.dismantle();
         self.give_back().map_err(Error::Source)?;
         Ok(Bytes::new(before.saturating_sub(self.books.reserved)))
     }
@@ -250,7 +251,7 @@ impl State {
             serving.stage.in_use().filter(|slot| !self.is_adopted(serving, slot)).map(|slot| slot.bytes.get()).sum()
         });
         let mut stats = self.books.stats();
-        stats.live = stats.live + Bytes::new(planned);
+        stats.live += Bytes::new(planned);
         stats.peak_live = stats.peak_live.max(stats.live);
         stats
     }
@@ -271,10 +272,11 @@ impl State {
             None => {
                 let planned = self.serving.as_ref().and_then(|serving| serving.offset(address).zip(Some(serving)));
                 let planned = planned.is_some_and(|(offset, serving)| serving.stage.knows(offset));
-                let freed = planned || [&self.small, &self.large].into_iter().any(|zone| {
-                    let offset = zone.heap.offset(address.0);
-                    offset.is_some_and(|offset| offset.is_multiple_of(UNIT) && zone.heap.was_used(offset))
-                });
+                let freed = planned
+                    || [&self.small, &self.large].into_iter().any(|zone| {
+                        let offset = zone.heap.offset(address.0);
+                        offset.is_some_and(|offset| offset.is_multiple_of(UNIT) && zone.heap.was_used(offset))
+                    });
                 Err(if freed { Error::DoubleFree { address } } else { Error::ForeignAddress { address } })
             }
         }

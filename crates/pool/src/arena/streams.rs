@@ -176,11 +176,10 @@ mod tests {
         let mut freed = Freed::default();
         freed.insert(0, 100, StreamId(1), Position(1));
         freed.insert(40, 60, StreamId(2), Position(2));
-        assert_eq!(freed.owners(30, 70), [
-            (StreamId(1), Position(1)),
-            (StreamId(2), Position(2)),
-            (StreamId(1), Position(1))
-        ]);
+        assert_eq!(
+            freed.owners(30, 70),
+            [(StreamId(1), Position(1)), (StreamId(2), Position(2)), (StreamId(1), Position(1))]
+        );
         freed.cut(0, 50);
         assert_eq!(freed.owners(0, 60), [(StreamId(2), Position(2))]);
     }

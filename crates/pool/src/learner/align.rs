@@ -99,12 +99,10 @@ pub(super) fn pair_lanes(a: (&[Lane], &[Track]), b: (&[Lane], &[Track])) -> Vec<
     let both = |other: usize, own: usize| named(other, own) && alike(other, own);
     let rules: [&dyn Fn(usize, usize) -> bool; 4] = [&both, &alike, &named, &|_, _| true];
     for rule in rules {
-        for own in 0..b.0.len() {
-            if paired[own].is_none()
-                && let Some(other) = (0..a.0.len()).find(|&other| !taken[other] && rule(other, own))
-            {
+        for (own, paired) in paired.iter_mut().enumerate().filter(|(_, paired)| paired.is_none()) {
+            *paired = (0..a.0.len()).find(|&other| !taken[other] && rule(other, own));
+            if let Some(other) = *paired {
                 taken[other] = true;
-                paired[own] = Some(other);
             }
         }
     }

@@ -31,10 +31,11 @@ pub(super) struct Remembered {
 /// The text for a plan.
 pub(super) fn write(signature: Signature, lanes: &[Lane], shape: &Shape, layout: &Layout) -> String {
     let mut text = format!(
-        "{VERSION}\nsignature {signature}\nheight {} bound {} proved {}\nlanes {}\n",
+        "{VERSION}\nsignature {signature}\nheight {} bound {} proved {} coarseness {}\nlanes {}\n",
         layout.height.get(),
         layout.bound.get(),
         u8::from(layout.proved),
+        layout.coarseness,
         lanes.len()
     );
     let mut line = |arguments: std::fmt::Arguments| {
@@ -103,6 +104,7 @@ fn parse(body: &str) -> Option<(Signature, Remembered)> {
     let height = Bytes::new(count(&mut words, "height")?);
     let bound = Bytes::new(count(&mut words, "bound")?);
     let proved = count(&mut words, "proved")? == 1;
+    let coarseness = count(&mut words, "coarseness")?.try_into().ok()?;
     let lane_count = count(&mut self::words(&mut lines)?, "lanes")? as usize;
     let lanes: Vec<Lane> = (0..lane_count.min(MOST_LANES + 1)).map(|_| lane(&mut lines)).collect::<Option<_>>()?;
     let slot_count = count(&mut self::words(&mut lines)?, "slots")? as usize;
@@ -112,7 +114,7 @@ fn parse(body: &str) -> Option<(Signature, Remembered)> {
         return None;
     }
     let (slots, offsets) = rows.into_iter().unzip();
-    let layout = Layout { offsets, height, bound, proved };
+    let layout = Layout { offsets, height, bound, proved, coarseness };
     Some((signature, Remembered { lanes, shape: Shape { slots }, layout }))
 }
 
@@ -153,5 +155,8 @@ fn slot(lines: &mut Lines) -> Option<(ShapeSlot, Option<Bytes>)> {
     };
     let joined = number::<u8>(&mut words)? == 1;
     let offset = Bytes::new(number(&mut words)?);
-    Some((ShapeSlot { lane, key, life, joined }, (!matches!(life, Life::Online | Life::Straddles { .. })).then_some(offset)))
+    Some((
+        ShapeSlot { lane, key, life, joined },
+        (!matches!(life, Life::Online | Life::Straddles { .. })).then_some(offset),
+    ))
 }

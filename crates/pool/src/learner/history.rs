@@ -6,19 +6,28 @@ use std::collections::VecDeque;
 /// As many runs are remembered.
 const MOST_RUNS: usize = 64;
 
+/// What a step was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A pattern, by its number.
+    Known(u32),
+    /// No pattern that is known.
+    Unknown,
+}
+
 /// Patterns in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Each pattern, none where it was not known, and how often it came in a row.
-    runs: VecDeque<(Option<u32>, u64)>,
+    /// Each kind, and how often it came in a row.
+    runs: VecDeque<(Kind, u64)>,
 }
 
 impl History {
     /// Adds what a step was.
-    pub fn push(&mut self, pattern: Option<u32>) {
+    pub fn push(&mut self, kind: Kind) {
         match self.runs.back_mut() {
-            Some((last, count)) if *last == pattern => *count += 1,
-            _ => self.runs.push_back((pattern, 1)),
+            Some((last, count)) if *last == kind => *count += 1,
+            _ => self.runs.push_back((kind, 1)),
         }
         if self.runs.len() > MOST_RUNS {
             self.runs.pop_front();
@@ -27,22 +36,22 @@ impl History {
 
     /// Forgets that `pattern` was known.
     pub fn forget(&mut self, pattern: u32) {
-        for run in self.runs.iter_mut().filter(|run| run.0 == Some(pattern)) {
-            run.0 = None;
+        for run in self.runs.iter_mut().filter(|run| run.0 == Kind::Known(pattern)) {
+            run.0 = Kind::Unknown;
         }
     }
 
-    /// What comes next: what came after the earlier run that is most like this one, or the same again. The outer option is
-    /// empty before the first step, the inner one where something unknown is expected.
-    pub fn next(&self) -> Option<Option<u32>> {
-        let (last, &(pattern, count)) = self.runs.iter().enumerate().next_back()?;
+    /// What comes next: what came after the earlier run that is most like this one, or the same again. Nothing is
+    /// expected before the first step.
+    pub fn next(&self) -> Option<Kind> {
+        let (last, &(kind, count)) = self.runs.iter().enumerate().next_back()?;
         let likeness = |earlier: usize| (0..earlier).take_while(|&back| self.alike(earlier, last, back)).count();
         let model = (0..last)
-            .filter(|&earlier| self.runs[earlier].0 == pattern && self.runs[earlier].1 >= count)
+            .filter(|&earlier| self.runs[earlier].0 == kind && self.runs[earlier].1 >= count)
             .max_by_key(|&earlier| (likeness(earlier), earlier));
         Some(match model {
             Some(earlier) if self.runs[earlier].1 == count => self.runs[earlier + 1].0,
-            _ => pattern,
+            _ => kind,
         })
     }
 
@@ -59,8 +68,8 @@ mod tests {
         let mut history = History::default();
         sequence.enumerate().all(|(step, pattern)| {
             let expected = history.next();
-            history.push(Some(pattern));
-            step < after || expected == Some(Some(pattern))
+            history.push(Kind::Known(pattern));
+            step < after || expected == Some(Kind::Known(pattern))
         })
     }
 
@@ -69,20 +78,23 @@ mod tests {
         assert!(right((0..40).map(|step| step % 2), 3), "train and eval in turn");
         assert!(right((0..60).map(|step| u32::from(step % 3 == 2)), 5), "two of one and one of the other");
         assert!(right((0..400).map(|step| u32::from(step % 51 == 50)), 103), "fifty and one");
-        assert!(right((0..90).map(|step| [0, 1, 0, 2][step as usize % 4]), 6), "what comes after depends on what was before");
+        assert!(
+            right((0..90).map(|step| [0, 1, 0, 2][step as usize % 4]), 6),
+            "what comes after depends on what was before"
+        );
     }
 
     #[test]
     fn what_was_never_seen_to_end_goes_on() {
         let mut history = History::default();
         assert_eq!(history.next(), None);
-        history.push(Some(4));
-        assert_eq!(history.next(), Some(Some(4)));
-        history.push(None);
-        history.push(Some(4));
-        history.push(Some(4));
-        assert_eq!(history.next(), Some(Some(4)), "it has gone on for longer than before");
+        history.push(Kind::Known(4));
+        assert_eq!(history.next(), Some(Kind::Known(4)));
+        history.push(Kind::Unknown);
+        history.push(Kind::Known(4));
+        history.push(Kind::Known(4));
+        assert_eq!(history.next(), Some(Kind::Known(4)), "it has gone on for longer than before");
         history.forget(4);
-        assert_eq!(history.next(), Some(None));
+        assert_eq!(history.next(), Some(Kind::Unknown));
     }
 }

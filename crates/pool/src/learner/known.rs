@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::matching::Matching;
 use super::pattern::Pattern;
 use super::recording::Recording;
 use super::shape::Shape;
@@ -20,6 +21,10 @@ const MOST_RENAMINGS: u32 = 3;
 /// Steps for which a pattern is not planned again after its plan was dropped for the first time.
 const REST: u64 = 8;
 
+/// A step may miss this much more than those before it, and so many steps in a row may miss less than that more.
+const TOLERANCE: f64 = 0.01;
+const MOST_STRAYED: u32 = 2;
+
 /// A pattern with its plan.
 #[derive(Debug)]
 pub(super) struct Known {
@@ -29,8 +34,10 @@ pub(super) struct Known {
     pub seen: u64,
     /// Whether nothing is to be learned about it for now.
     pub is_settled: bool,
-    /// The share of misses with which it settled, and a little more.
-    pub tolerated: f64,
+    /// The share of misses with which it settled.
+    tolerated: f64,
+    /// Steps in a row with more misses since.
+    strayed: u32,
     /// Whether it was remembered from an earlier run.
     pub is_remembered: bool,
     /// Whether its plan has shown its worth in this run.
@@ -58,6 +65,7 @@ impl Known {
             seen: 0,
             is_settled: false,
             tolerated: 0.0,
+            strayed: 0,
             is_remembered: false,
             is_proven: false,
             shape,
@@ -111,7 +119,7 @@ impl Known {
         if fits || now < self.rests_until || self.seen == 0 {
             return false;
         }
-        let waited = now >= self.asked_at + (1 << self.plans.min(6));
+        let waited = now >= self.asked_at + (1 << self.plans.saturating_sub(FRESH as u32).min(6));
         match self.asked {
             None => !is_choosy || self.seen > 1,
             Some(_) => is_last || self.seen <= FRESH || self.restless >= RESTLESS && waited,
@@ -144,6 +152,20 @@ impl Known {
         }
     }
 
+    /// Notes that there is nothing to learn about it for now, while its plan misses no larger share than `missed`.
+    pub fn settle(&mut self, missed: f64) {
+        (self.is_settled, self.tolerated, self.strayed) = (true, missed, 0);
+    }
+
+    /// Notes the share of misses of a step that was not watched. What goes on missing more, or misses much more, is worth
+    /// another look.
+    pub fn take_missed(&mut self, missed: f64) {
+        self.strayed = if missed > self.tolerated { self.strayed + 1 } else { 0 };
+        if self.strayed >= MOST_STRAYED || missed > self.tolerated + TOLERANCE {
+            self.is_settled = false;
+        }
+    }
+
     /// Whether its plan is for what it looks like now.
     pub fn is_planned(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.0 == self.shape)
@@ -160,20 +182,16 @@ impl Known {
 }
 
 /// The pattern among `known` that `recording` is, if any, and which of its slots the allocations are.
-pub(super) fn recognise(
-    known: &[Known],
-    recording: &Recording,
-    is_first: bool,
-) -> Option<(usize, super::pattern::Matching, bool)> {
+pub(super) fn recognise(known: &[Known], recording: &Recording, is_first: bool) -> Option<(usize, Matching, bool)> {
     let tracks = recording.tracks();
-    let mut best: Option<(usize, super::pattern::Matching, bool)> = None;
+    let mut best: Option<(usize, Matching, bool)> = None;
     for (index, known) in known.iter().enumerate() {
         let matching = known.pattern.matching(recording, &tracks);
         let is_like = known.pattern.is_like(&matching);
         // The first step of a run may have its set-up before it.
         let is_within = is_first && known.is_remembered && known.pattern.is_within(&matching);
-        if (is_like || is_within) && best.as_ref().is_none_or(|best| best.1.count() < matching.count()) {
-            let is_all = matching.count() == recording.allocs.len();
+        if (is_like || is_within) && best.as_ref().is_none_or(|best| best.1.count < matching.count) {
+            let is_all = matching.count == recording.allocs.len();
             best = Some((index, matching, is_like));
             if is_all {
                 break;

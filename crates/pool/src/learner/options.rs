@@ -80,7 +80,7 @@ impl LearnerOptions {
     /// `MAX_STATISTIC_STEP` ask for, where `lookup` knows any of them; the others are then on, 100, 10 and 100. Where it
     /// knows none, Lowtide's own.
     pub fn from_settings(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SettingError> {
-        let [switch, start, stable, max] = [SWITCH, START, STABLE, MAX].map(|name| lookup(name));
+        let [switch, start, stable, max] = [SWITCH, START, STABLE, MAX].map(lookup);
         if [&switch, &start, &stable, &max].iter().all(|value| value.is_none()) {
             return Ok(Self::default());
         }

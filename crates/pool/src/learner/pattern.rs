@@ -4,6 +4,7 @@
 
 use super::Lane;
 use super::align::{common, pair_lanes};
+use super::matching::{Ends, Matching, anchors};
 use super::recording::{End, Recording, Track};
 use super::shape::{Life, Shape, ShapeSlot};
 use super::step_plan::Key;
@@ -25,7 +26,7 @@ enum Fate {
     Wraps(u32),
     /// Freed in the next step at a place behind its own, so that two of it are alive for a while.
     Straddles(u32),
-    /// Later, or only after the next step has allocated it again.
+    /// Later.
     Persistent,
 }
 
@@ -49,24 +50,6 @@ impl PatternSlot {
     /// Whether it is expected: it was in the last recording, or in more than one and not too long ago.
     fn is_expected(&self) -> bool {
         self.unseen == 0 || self.seen > 1 && self.unseen < FORGOTTEN
-    }
-}
-
-/// Which slots the allocations of a recording are.
-#[derive(Debug)]
-pub(super) struct Matching {
-    /// The lane of the pattern that each lane of the recording is, if any.
-    lanes: Vec<Option<usize>>,
-    /// The place of each allocation's slot, if it has one.
-    slots: Vec<Option<u32>>,
-    /// How many have one.
-    count: usize,
-}
-
-impl Matching {
-    /// How many allocations have a slot.
-    pub fn count(&self) -> usize {
-        self.count
     }
 }
 
@@ -325,6 +308,13 @@ impl Pattern {
         moved
     }
 
+    /// Where each slot is among those that are expected, if it is one.
+    #[cfg(test)]
+    pub fn expected_places(&self) -> Vec<Option<u32>> {
+        let mut count = 0..;
+        self.slots.iter().map(|slot| slot.is_expected().then(|| count.next()).flatten()).collect()
+    }
+
     /// What is to be planned: the slots that are expected.
     pub fn shape(&self) -> Shape {
         let (slots, _) = kept(&self.slots, PatternSlot::is_expected);
@@ -372,57 +362,4 @@ fn kept(slots: &[PatternSlot], keep: impl Fn(&PatternSlot) -> bool) -> (Vec<Patt
         slot.moved(&moved);
     }
     (left, moved)
-}
-
-/// Behind how many slots each allocation without a slot goes: behind what came before it in any lane where the next slot
-/// of its own lane is not passed by that, else behind what came before it in its own lane.
-fn anchors(recording: &Recording, matching: &Matching) -> Vec<u32> {
-    let mut next = vec![u32::MAX; recording.lanes.len()];
-    let mut limits = vec![u32::MAX; recording.allocs.len()];
-    for (index, alloc) in recording.allocs.iter().enumerate().rev() {
-        limits[index] = next[alloc.lane as usize];
-        if let Some(slot) = matching.slots[index] {
-            next[alloc.lane as usize] = slot;
-        }
-    }
-    let mut behind = vec![0; recording.lanes.len()];
-    let mut last = 0;
-    let anchor = |(index, limit): (usize, u32)| {
-        let lane = recording.allocs[index].lane as usize;
-        last = match matching.slots[index] {
-            Some(slot) => slot + 1,
-            None if last.max(behind[lane]) <= limit => last.max(behind[lane]),
-            None => behind[lane],
-        };
-        behind[lane] = last;
-        last
-    };
-    limits.into_iter().enumerate().map(anchor).collect()
-}
-
-/// Where blocks end that are freed before an allocation.
-struct Ends<'a> {
-    /// For each allocation and the end of the step: a place behind all that came before it.
-    any: Vec<u32>,
-    tracks: Vec<Track>,
-    places: &'a [u32],
-}
-
-impl<'a> Ends<'a> {
-    fn new(recording: &Recording, places: &'a [u32], end: usize) -> Self {
-        let mut any = Vec::with_capacity(places.len() + 1);
-        let mut passed = 0;
-        for &place in places {
-            any.push(passed.max(place));
-            passed = passed.max(place + 1);
-        }
-        any.push(end as u32);
-        Self { any, tracks: recording.tracks(), places }
-    }
-
-    /// The place of the first allocation of `lane` that is not before allocation `before`.
-    fn of_lane(&self, lane: u32, before: u32) -> Option<u32> {
-        let track = &self.tracks[lane as usize].places;
-        track.get(track.partition_point(|&index| index < before)).map(|&index| self.places[index as usize])
-    }
 }

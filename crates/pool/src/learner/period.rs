@@ -165,7 +165,8 @@ impl Track {
         (self.guess, self.span, self.border) = (None, None, 0);
         if guess.period < self.longest {
             let held = at - guess.start;
-            let held = self.broken.iter().find(|broken| broken.0 == guess.period).map_or(held, |known| held.max(known.1));
+            let held =
+                self.broken.iter().find(|broken| broken.0 == guess.period).map_or(held, |known| held.max(known.1));
             self.broken.retain(|broken| broken.0 != guess.period);
             self.broken.push((guess.period, held));
             if self.broken.len() > MOST_BROKEN {

@@ -3,7 +3,8 @@
 //! Places of the shape are the ticks. Where lanes race, that is between two borders at which the order was the same in
 //! every step, no order across lanes is relied on: what a lane allocates and frees there is planned by itself, in its own
 //! order, and becomes one block that lives from border to border; whatever reaches over a border lives up to the next
-//! one. So every interleaving that keeps the borders is served, and where nothing races nothing is lost.
+//! one. So every interleaving that keeps the borders is served, and where nothing races nothing is lost. Borders that much
+//! reaches over cost more than they give: where lanes race, plans with fewer [`borders`](super::borders) are tried as well.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -15,6 +16,7 @@ use lowtide_core::{Align, Buffer, Bytes, Gap, Lifetime, Problem};
 use lowtide_plan::{Options, SolveError, Verdict, lower_bound, solve, validate};
 
 use super::around::Carried;
+use super::borders::{COARSEST, Section, sections};
 use super::shape::{Life, Shape};
 
 /// Where the slots of a shape go.
@@ -25,6 +27,8 @@ pub(super) struct Layout {
     pub height: Bytes,
     pub bound: Bytes,
     pub proved: bool,
+    /// Which borders it keeps; see [`sections`].
+    pub coarseness: u32,
 }
 
 /// How hard to look.
@@ -43,7 +47,22 @@ pub(super) fn place(shape: &Shape, effort: Effort) -> Result<Layout, SolveError>
 /// Places every slot of `shape` that is planned where blocks of earlier steps lie. A block that is an instance of a slot
 /// is there until the slot's instances are freed, and the slot has its place; any other block stays.
 pub(super) fn place_around(shape: &Shape, carried: &[Carried], effort: Effort) -> Result<Layout, SolveError> {
-    let timeline = Timeline::new(shape);
+    if !shape.slots.iter().any(|slot| slot.joined) {
+        return place_between(shape, 0, carried, effort);
+    }
+    let effort = Effort { time_limit: effort.time_limit / (COARSEST + 1), ..effort };
+    let mut best = place_between(shape, 0, carried, effort)?;
+    for coarseness in 1..=COARSEST {
+        let other = place_between(shape, coarseness, carried, effort)?;
+        if other.height > Bytes::ZERO && other.height < best.height {
+            best = other;
+        }
+    }
+    Ok(best)
+}
+
+fn place_between(shape: &Shape, coarseness: u32, carried: &[Carried], effort: Effort) -> Result<Layout, SolveError> {
+    let timeline = Timeline::new(shape, coarseness);
     let planned: usize = timeline.races.values().map(Vec::len).sum::<usize>() + timeline.alone.len();
     let share = |slots: usize| Effort {
         time_limit: effort.time_limit.mul_f64(slots.max(1) as f64 / planned.max(1) as f64),
@@ -74,7 +93,7 @@ pub(super) fn place_around(shape: &Shape, carried: &[Carried], effort: Effort) -
     let outer = best(&Problem::new(buffers), share(timeline.alone.len() + timeline.races.len()))?;
     let mut offsets = vec![None; shape.slots.len()];
     if outer.offsets.len() < count {
-        return Ok(Layout { offsets, height: Bytes::ZERO, bound: Bytes::ZERO, proved: false });
+        return Ok(Layout { offsets, height: Bytes::ZERO, bound: Bytes::ZERO, proved: false, coarseness });
     }
     for ((slot, _), &offset) in timeline.alone.iter().zip(&outer.offsets) {
         offsets[*slot] = Some(offset);
@@ -85,13 +104,13 @@ pub(super) fn place_around(shape: &Shape, carried: &[Carried], effort: Effort) -
         }
     }
     let bound = if racing.is_empty() { outer.bound } else { lower_bound(&Problem::new(bounds))? };
-    Ok(Layout { offsets, height: outer.height, bound, proved: proved && outer.proved })
+    Ok(Layout { offsets, height: outer.height, bound, proved: proved && outer.proved, coarseness })
 }
 
 /// Whether `layout` keeps apart what may be alive together, as [`place`] would have it.
 pub(super) fn holds(shape: &Shape, layout: &Layout) -> bool {
-    let timeline = Timeline::new(shape);
-    let inner = timeline.races.iter().map(|(_, members)| members);
+    let timeline = Timeline::new(shape, layout.coarseness);
+    let inner = timeline.races.values();
     let floors_and_ends = |members: &Vec<(usize, Buffer)>| -> Option<(Bytes, Bytes)> {
         let mut span: Option<(Bytes, Bytes)> = None;
         for (slot, buffer) in members {
@@ -133,8 +152,7 @@ fn validated(problem: &Problem, offsets: &[Bytes], most: Bytes) -> bool {
     let ends = problem.buffers.iter().zip(offsets).map(|(buffer, offset)| offset.checked_add(buffer.size));
     let Some(ends) = ends.collect::<Option<Vec<Bytes>>>() else { return false };
     let height = ends.into_iter().max().unwrap_or(Bytes::ZERO);
-    let plan =
-        lowtide_core::Plan { placements, heights: vec![height], lower_bound: Bytes::ZERO, proved: false };
+    let plan = lowtide_core::Plan { placements, heights: vec![height], lower_bound: Bytes::ZERO, proved: false };
     height <= most && validate(problem, &plan) == Verdict::Valid
 }
 
@@ -169,18 +187,11 @@ struct Timeline {
     races: BTreeMap<(Section, u32), Vec<(usize, Buffer)>>,
 }
 
-/// Places between two borders.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Section {
-    start: usize,
-    end: usize,
-}
-
 impl Timeline {
-    fn new(shape: &Shape) -> Self {
+    fn new(shape: &Shape, coarseness: u32) -> Self {
         let mut timeline = Self { alone: Vec::new(), races: BTreeMap::new() };
         let count = shape.slots.len();
-        let sections = sections(shape);
+        let sections = sections(shape, coarseness);
         // Where something ends that ends somewhere inside a section.
         let border = |end: u32| match sections.get(end as usize) {
             Some(section) if section.start < end as usize => section.end,
@@ -189,13 +200,11 @@ impl Timeline {
         for (place, slot) in shape.slots.iter().enumerate() {
             let Some(size) = slot.key.bytes.checked_align_up(slot.key.align) else { continue };
             let section = sections[place];
-            let buffer = |life: Lifetime| Buffer {
-                align: slot.key.align,
-                ..Buffer::new(place.to_string(), life, size)
-            };
+            let buffer =
+                |life: Lifetime| Buffer { align: slot.key.align, ..Buffer::new(place.to_string(), life, size) };
             match slot.life {
                 Life::Online | Life::Straddles { .. } => {}
-                Life::Within { end, lane_end } if end as usize <= section.end && section.end - section.start > 1 => {
+                Life::Within { end, lane_end } if end as usize <= section.end && section.is_race() => {
                     let life = lifetime(place, (lane_end as usize).min(section.end));
                     timeline.races.entry((section, slot.lane)).or_default().push((place, buffer(life)));
                 }
@@ -259,15 +268,4 @@ fn wrapped(buffer: &dyn Fn(Lifetime) -> Buffer, away: Range<usize>, count: usize
 
 fn lifetime(start: usize, end: usize) -> Lifetime {
     Lifetime { lower: start as i64, upper: end.max(start) as i64 }
-}
-
-/// The section of each place.
-fn sections(shape: &Shape) -> Vec<Section> {
-    let mut sections = Vec::with_capacity(shape.slots.len());
-    for run in shape.slots.chunk_by(|slot, _| slot.joined) {
-        let start = sections.len();
-        let section = Section { start, end: start + run.len() };
-        sections.resize(section.end, section);
-    }
-    sections
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod failures;
+mod found;
 mod programs;
 mod sources;
 mod strategies;
@@ -55,6 +56,11 @@ macro_rules! conform {
             }
 
             #[test]
+            fn programs_that_failed_once_pass() {
+                $crate::found::programs_that_failed_once_pass($crate::strategies::$strategy);
+            }
+
+            #[test]
             fn calls_of_the_source_that_fail_at_random_lose_nothing() {
                 $crate::failures::calls_of_the_source_that_fail_at_random_lose_nothing($crate::strategies::$strategy);
             }
@@ -65,3 +71,6 @@ macro_rules! conform {
 conform!(caching);
 conform!(expandable);
 conform!(arena);
+conform!(planned);
+conform!(planned_in_the_background);
+conform!(planned_by_its_period);

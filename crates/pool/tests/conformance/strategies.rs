@@ -1,9 +1,10 @@
 //! The strategies that the checks are run over.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lowtide_memory::Source;
-use lowtide_pool::{Arena, ArenaOptions, Caching, Error, Expandable, Pool, TorchOptions};
+use lowtide_pool::{Arena, ArenaOptions, Caching, Error, Expandable, LearnerOptions, Pool, TorchOptions};
 
 pub type Made = Result<Box<dyn Pool>, Error>;
 
@@ -17,4 +18,23 @@ pub fn expandable(source: Arc<dyn Source>) -> Made {
 
 pub fn arena(source: Arc<dyn Source>) -> Made {
     Ok(Box::new(Arena::new(source, ArenaOptions::default())?))
+}
+
+/// Programs are many and short: their plans need not be the best.
+fn learner(background: bool) -> Option<LearnerOptions> {
+    Some(LearnerOptions { background, time_limit: Duration::from_millis(20), ..LearnerOptions::default() })
+}
+
+/// Plans while a step is closed, so that every plan is served.
+pub fn planned(source: Arc<dyn Source>) -> Made {
+    Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(false), ..ArenaOptions::default() })?))
+}
+
+pub fn planned_in_the_background(source: Arc<dyn Source>) -> Made {
+    Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(true), ..ArenaOptions::default() })?))
+}
+
+pub fn planned_by_its_period(source: Arc<dyn Source>) -> Made {
+    let options = ArenaOptions { learner: learner(false), find_steps: true, ..ArenaOptions::default() };
+    Ok(Box::new(Arena::new(source, options)?))
 }

@@ -53,12 +53,8 @@ fn what_is_left_out_is_passed_over() {
 #[test]
 fn a_lane_with_another_name_is_known_by_its_first_size() {
     let sizes = [7, 8, 9];
-    let slot = |thread: u64, bytes: u64| Slot {
-        lane: lane(thread),
-        bytes: Bytes::new(bytes),
-        align: align(),
-        offset: None,
-    };
+    let slot =
+        |thread: u64, bytes: u64| Slot { lane: lane(thread), bytes: Bytes::new(bytes), align: align(), offset: None };
     let two = StepPlan::new(
         sizes.iter().flat_map(|&bytes| [slot(1, bytes), slot(2, bytes + 10)]).collect(),
         Bytes::ZERO,

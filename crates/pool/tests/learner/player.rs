@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lowtide_core::{Align, Buffer, Bytes, Lifetime, Placement, Plan, PoolIndex, Problem, StreamId};
 use lowtide_plan::{Verdict, validate};
@@ -27,7 +28,7 @@ pub fn align() -> Align {
 
 /// Options that plan in `step`, so that tests know when.
 pub fn at_once() -> LearnerOptions {
-    LearnerOptions { background: false, ..LearnerOptions::default() }
+    LearnerOptions { background: false, time_limit: Duration::from_millis(300), ..LearnerOptions::default() }
 }
 
 /// A chain of layers: each allocates its output of some KiB, then a work space that it frees, then frees the input.
@@ -123,7 +124,7 @@ impl Player {
                 place = Some((offset.get(), offset.get() + bytes.next_multiple_of(512)));
                 !self.blocks.values().any(|block| overlap(block.place, place))
             });
-            if hit { served.hits += 1 } else { served.misses += 1 };
+            *(if hit { &mut served.hits } else { &mut served.misses }) += 1;
             place = place.filter(|_| hit);
         }
         assert!(self.blocks.insert(name, Block { ticket, place }).is_none(), "name {name} is in use");

@@ -1,4 +1,4 @@
-//! The settings that users of DeepRec know.
+//! The settings that users of `DeepRec` know.
 
 use crate::player::{Player, at_once, chain, lane, sizes};
 use lowtide_pool::LearnerOptions;

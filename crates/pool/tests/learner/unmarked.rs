@@ -16,13 +16,18 @@ fn borders(sizes: impl IntoIterator<Item = u64>) -> Vec<usize> {
 fn step(layers: u64, seed: u64) -> Vec<u64> {
     let there = (0..layers).flat_map(|_| (0..20).map(|size| 100 + size * 7));
     let back = (0..layers).flat_map(|_| (0..35).map(|size| 500 + size * 11 % 13));
-    (0..5).map(|size| 10_000 + seed + size).chain(there).chain(back).chain((0..9).map(|size| 20_000 + seed + size)).collect()
+    (0..5)
+        .map(|size| 10_000 + seed + size)
+        .chain(there)
+        .chain(back)
+        .chain((0..9).map(|size| 20_000 + seed + size))
+        .collect()
 }
 
 #[test]
 fn borders_come_at_the_same_place_of_every_period() {
     for period in [4_u64, 5, 64, 1000, 20_000, 200_000] {
-        let set_up = (0..300).map(|size| 1_000_000 + size * size % 97);
+        let set_up = (0..300_u64).map(|size| 1_000_000 + size.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_003);
         let steps = (0..8).flat_map(|_| (0..period).map(|size| size * 7 % period + 1));
         let ends = borders(set_up.chain(steps));
         assert!(ends.len() >= 4, "period {period}: {ends:?}");

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod arena;
 mod devices;
 mod hostile;
 mod limits;

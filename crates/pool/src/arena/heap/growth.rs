@@ -1,0 +1,153 @@
+//! How a heap takes memory from its source and gives it back.
+
+use lowtide_core::Bytes;
+use lowtide_memory::{Error as SourceError, Span};
+
+use super::{Fit, Handle, HandleIndex, Heap};
+use crate::arena::books::Books;
+
+/// Into how many handles memory is divided once it is settled, about; many more are made only while calls are free.
+const USUAL_HANDLES: u64 = 512;
+const MOST_HANDLES: u64 = 16_384;
+
+/// Handles that are larger would strand too much memory.
+const LARGEST_GRAIN: u64 = 64 << 20;
+
+impl Heap {
+    /// Adds new memory at the end of the ground.
+    pub(in crate::arena) fn extend(&mut self, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+        let bytes = bytes.next_multiple_of(self.granularity);
+        if self.ground_end + bytes > self.border {
+            return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
+        }
+        let before = self.ground_end;
+        let result = self.commit(before, bytes, books);
+        let committed = self.free.around(before).map_or(0, |(start, length)| start + length - before);
+        self.ground_end = before + committed;
+        result
+    }
+
+    /// Puts new handles under a range; what was committed before an error is kept as free memory.
+    pub(super) fn commit(&mut self, mut at: u64, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+        let end = at + bytes;
+        while at < end {
+            let length = self.grain(end - at, books);
+            self.commit_handle(at, length, books)?;
+            at += length;
+        }
+        Ok(())
+    }
+
+    pub(super) fn commit_handle(&mut self, at: u64, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+        self.source.commit(Span::new(self.address(at), Bytes::new(bytes)))?;
+        books.created(bytes);
+        let handle = Handle { bytes, places: vec![at], users: 0, active: at };
+        let index = if let Some(index) = self.vacant.pop() {
+            self.handles[index.0 as usize] = Some(handle);
+            index
+        } else {
+            self.handles.push(Some(handle));
+            HandleIndex(self.handles.len() as u32 - 1)
+        };
+        self.places.insert(at, index);
+        self.free.insert(at, bytes);
+        Ok(())
+    }
+
+    /// How large the next new handle is, of `wanted` bytes. Small handles leave no memory stranded between blocks, large
+    /// ones cost fewer calls: as long as calls are not rationed they are small, later the larger the fewer are left.
+    fn grain(&self, wanted: u64, books: &Books) -> u64 {
+        if !self.aliases {
+            return wanted;
+        }
+        if books.warming_up() {
+            let least = (books.reserved / MOST_HANDLES).max(1).next_power_of_two();
+            let grain = least.max(power_below(wanted / 32)).clamp(self.granularity, self.largest_grain());
+            return grain.min(wanted);
+        }
+        let usual = (books.reserved / USUAL_HANDLES).max(1).next_power_of_two();
+        let usual = usual.clamp(self.granularity, self.largest_grain());
+        let grain = match books.left() {
+            150.. => usual,
+            80.. => 2 * usual,
+            40.. => 4 * usual,
+            _ => wanted,
+        };
+        if wanted <= grain + grain / 2 { wanted } else { grain }
+    }
+
+    fn largest_grain(&self) -> u64 {
+        LARGEST_GRAIN.max(self.granularity)
+    }
+
+    /// Gives back every handle in which no block lies, and says how many bytes that were. The caller knows that queued
+    /// work is done.
+    pub(in crate::arena) fn give_back(&mut self, books: &mut Books) -> Result<u64, SourceError> {
+        let mut returned = 0;
+        for (bytes, index) in self.free_handles() {
+            while let Some(last) = self.handles[index.0 as usize]
+                .as_ref()
+                .and_then(|handle| (handle.places.len() > 1).then(|| handle.places[handle.places.len() - 1]))
+            {
+                self.drop_alias(last, books)?;
+            }
+            let Some(place) = self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]) else { continue };
+            self.source.decommit(Span::new(self.address(place), Bytes::new(bytes)))?;
+            books.destroyed(bytes);
+            self.free.remove(place, bytes);
+            self.places.remove(&place);
+            self.handles[index.0 as usize] = None;
+            self.vacant.push(index);
+            returned += bytes;
+        }
+        let last = self.ground_places().next_back();
+        self.ground_end = last.map_or(0, |(place, bytes)| place + bytes);
+        Ok(returned)
+    }
+
+    /// Makes the free memory one run again, of large handles: it is given back and taken anew. The caller knows that
+    /// queued work is done.
+    pub(in crate::arena) fn settle(&mut self, books: &mut Books) -> Result<(), SourceError> {
+        if !self.aliases {
+            return Ok(());
+        }
+        self.fit = Fit::Lowest;
+        let bytes = self.give_back(books)?;
+        let grain =
+            power_below(bytes.max(books.reserved) / USUAL_HANDLES).clamp(self.granularity, self.largest_grain());
+        let start = self.ground_addresses(bytes)?;
+        let (mut at, end) = (start, start + bytes);
+        while at < end {
+            let length = grain.min(end - at);
+            self.commit_handle(at, length, books)?;
+            at += length;
+            self.ground_end = self.ground_end.max(at);
+        }
+        Ok(())
+    }
+
+    /// Addresses in the ground under which there is no memory: the lowest that are enough.
+    fn ground_addresses(&self, bytes: u64) -> Result<u64, SourceError> {
+        let mut end = 0;
+        for (place, length) in self.ground_places() {
+            if place - end >= bytes {
+                return Ok(end);
+            }
+            end = place + length;
+        }
+        if end + bytes > self.border {
+            return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
+        }
+        Ok(end)
+    }
+
+    fn ground_places(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        let bytes = |index: HandleIndex| self.handles[index.0 as usize].as_ref().map_or(0, |handle| handle.bytes);
+        self.places.range(..self.border).map(move |(&place, &index)| (place, bytes(index)))
+    }
+}
+
+/// The largest power of two that is not above `bytes`, or one.
+fn power_below(bytes: u64) -> u64 {
+    1 << bytes.max(1).ilog2()
+}

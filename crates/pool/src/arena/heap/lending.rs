@@ -1,0 +1,82 @@
+//! Handles that a heap lends to the ground of a stage, so that a plan can use what is free around blocks that stay.
+
+use rustc_hash::FxHashSet;
+
+use super::{HandleIndex, Heap};
+
+/// A handle in which blocks lie.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::arena) struct Holder {
+    pub(in crate::arena) index: HandleIndex,
+    /// Where its blocks lie.
+    pub(in crate::arena) place: u64,
+    pub(in crate::arena) bytes: u64,
+    /// How much of it is free.
+    pub(in crate::arena) free: u64,
+}
+
+impl Heap {
+    /// Adds a range to the free memory, but for what is lent.
+    pub(super) fn insert_free(&mut self, mut at: u64, end: u64) {
+        if !self.lent.is_empty() {
+            let before = self.lent.range(..=at).next_back().filter(|(_, lent_end)| **lent_end > at);
+            let over: Vec<(u64, u64)> =
+                before.into_iter().chain(self.lent.range(at + 1..end)).map(|(&start, &end)| (start, end)).collect();
+            for (start, lent_end) in over {
+                self.free.insert(at, start.saturating_sub(at));
+                at = lent_end.min(end);
+            }
+        }
+        self.free.insert(at, end - at);
+    }
+
+    /// The handles in which blocks lie and that are not lent, by their place.
+    pub(in crate::arena) fn holders(&self) -> Vec<Holder> {
+        let free_handles: FxHashSet<HandleIndex> = self.free_handles().into_iter().map(|(_, index)| index).collect();
+        let mut holders: Vec<Holder> = (self.handles.iter().enumerate())
+            .filter_map(|(number, handle)| {
+                let (index, handle) = (HandleIndex(number as u32), handle.as_ref()?);
+                let place = if handle.places.len() > 1 { handle.active } else { handle.places[0] };
+                let held = !free_handles.contains(&index) && !self.lent.contains_key(&place);
+                held.then(|| Holder { index, place, bytes: handle.bytes, free: self.free_within(place, handle.bytes) })
+            })
+            .collect();
+        holders.sort_unstable_by_key(|holder| holder.place);
+        holders
+    }
+
+    fn free_within(&self, place: u64, bytes: u64) -> u64 {
+        self.free_parts(place, place + bytes).iter().map(|(start, end)| end - start).sum()
+    }
+
+    fn free_parts(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        self.free.over(start, end).map(|(run, length)| (run.max(start), (run + length).min(end))).collect()
+    }
+
+    /// Lends a handle in which blocks lie: what is free in it, and what its blocks leave, is the borrower's.
+    pub(in crate::arena) fn lend(&mut self, holder: &Holder) {
+        let (start, end) = (holder.place, holder.place + holder.bytes);
+        for (from, to) in self.free_parts(start, end) {
+            self.free.remove(from, to - from);
+        }
+        self.lent.insert(start, end);
+    }
+
+    /// Takes a lent handle back. `blocks` are those that lie in it.
+    pub(in crate::arena) fn take_back(&mut self, holder: &Holder, blocks: &[(u64, u64)]) {
+        let (mut at, end) = (holder.place, holder.place + holder.bytes);
+        self.lent.remove(&at);
+        for &(start, bytes) in blocks {
+            self.free.insert(at, start.saturating_sub(at));
+            at = at.max(start + bytes);
+        }
+        self.free.insert(at, end.saturating_sub(at));
+        if !blocks.is_empty() {
+            return;
+        }
+        let Some(handle) = &self.handles[holder.index.0 as usize] else { return };
+        for &other in handle.places.iter().filter(|&&other| other != holder.place) {
+            self.free.insert(other, handle.bytes);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What an arena promises beyond the conformance suite: how few calls it makes, and what becomes of plans.
+
+use std::sync::Arc;
+
+use lowtide_core::{Bytes, StreamId};
+use lowtide_memory::{Lag, Simulated, SimulatedOptions, Source};
+
+use super::{Arena, ArenaOptions};
+use crate::error::Error;
+use crate::learner::LearnerOptions;
+use crate::pool::{Address, Pool, Request, ThreadId};
+
+const MIB: u64 = 1 << 20;
+
+fn device(capacity: Option<u64>) -> Arc<Simulated> {
+    let options = SimulatedOptions { capacity: capacity.map(Bytes::new), ..SimulatedOptions::default() };
+    Arc::new(Simulated::new(options).unwrap())
+}
+
+fn online(device: &Arc<Simulated>) -> Arena {
+    Arena::new(Arc::clone(device) as Arc<dyn Source>, ArenaOptions::default()).unwrap()
+}
+
+fn planned(device: &Arc<Simulated>) -> Arena {
+    let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
+    let options = ArenaOptions { learner, ..ArenaOptions::default() };
+    Arena::new(Arc::clone(device) as Arc<dyn Source>, options).unwrap()
+}
+
+fn block(pool: &Arena, mebibytes: u64) -> Address {
+    pool.alloc(&Request::new(Bytes::new(mebibytes * MIB))).unwrap()
+}
+
+/// Blocks of one mebibyte of which every second is freed, so that what is free lies scattered.
+fn scattered(pool: &Arena, count: u64, mebibytes: u64) -> Vec<Address> {
+    let blocks: Vec<Address> = (0..count).map(|_| block(pool, mebibytes)).collect();
+    for &free in blocks.iter().step_by(2) {
+        pool.free(free).unwrap();
+    }
+    blocks.into_iter().skip(1).step_by(2).collect()
+}
+
+#[test]
+fn scattered_free_memory_serves_a_large_block_through_a_window() {
+    let device = device(None);
+    let pool = online(&device);
+    scattered(&pool, 64, 4);
+    let before = device.calls();
+    block(&pool, 100);
+    let after = device.calls();
+    assert_eq!(after.committed, before.committed, "nothing was taken from the device");
+    assert!(after.mapped - before.mapped <= 50, "{} handles were mapped", after.mapped - before.mapped);
+}
+
+#[test]
+fn memory_that_a_window_used_is_whole_again_without_a_call() {
+    let device = device(None);
+    let pool = online(&device);
+    scattered(&pool, 64, 4);
+    let large = block(&pool, 100);
+    pool.free(large).unwrap();
+    let before = device.calls().handles();
+    let blocks: Vec<Address> = (0..32).map(|_| block(&pool, 4)).collect();
+    for at in blocks {
+        pool.free(at).unwrap();
+    }
+    block(&pool, 100);
+    assert_eq!(device.calls().handles(), before);
+}
+
+#[test]
+fn a_device_that_is_full_gathers_its_free_memory_instead_of_failing() {
+    let device = device(Some(256 * MIB));
+    let pool = online(&device);
+    let kept = scattered(&pool, 64, 4);
+    block(&pool, 120);
+    let error = pool.alloc(&Request::new(Bytes::new(16 * MIB))).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    for at in kept {
+        pool.free(at).unwrap();
+    }
+    block(&pool, 120);
+}
+
+#[test]
+fn calls_of_a_step_stay_within_the_ration_after_the_second() {
+    let device = device(None);
+    let options = ArenaOptions { ration: 20, ..ArenaOptions::default() };
+    let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
+    pool.step();
+    pool.step();
+    let kept = scattered(&pool, 512, 4);
+    pool.step();
+    let before = device.calls().handles();
+    let large = block(&pool, 900);
+    let calls = device.calls().handles() - before;
+    assert!(calls <= 20 + 2, "{calls} calls");
+    for at in kept.into_iter().chain([large]) {
+        pool.free(at).unwrap();
+    }
+}
+
+#[test]
+fn another_stream_takes_freed_memory_behind_a_hold() {
+    let device = device(None);
+    let pool = online(&device);
+    let first = block(&pool, 64);
+    pool.free(first).unwrap();
+    let request = Request { stream: StreamId(7), ..Request::new(Bytes::new(64 * MIB)) };
+    let before = device.calls();
+    assert_eq!(pool.alloc(&request).unwrap(), first);
+    assert_eq!(device.calls().holds, before.holds + 1);
+    assert_eq!(device.calls().committed, before.committed);
+}
+
+#[test]
+fn another_stream_waits_for_nothing_once_the_work_is_done() {
+    let device = device(None);
+    let pool = online(&device);
+    let other = |bytes| Request { stream: StreamId(7), ..Request::new(Bytes::new(bytes)) };
+    let warm = pool.alloc(&other(MIB)).unwrap();
+    for _ in 0..64 {
+        let at = block(&pool, 64);
+        pool.free(at).unwrap();
+    }
+    device.advance(1_000_000_000);
+    let holds = device.calls().holds;
+    pool.alloc(&other(64 * MIB)).unwrap();
+    assert_eq!(device.calls().holds, holds);
+    pool.free(warm).unwrap();
+}
+
+#[test]
+fn a_block_that_another_stream_uses_comes_back_when_that_is_done() {
+    let device = device(None);
+    let pool = online(&device);
+    let first = block(&pool, 64);
+    pool.record(first, StreamId(3)).unwrap();
+    device.set_lag(Lag::At(5_000));
+    pool.free(first).unwrap();
+    assert!(matches!(pool.free(first), Err(Error::DoubleFree { .. })));
+    assert_ne!(block(&pool, 64), first);
+    device.set_time(5_000);
+    assert_eq!(block(&pool, 64), first);
+}
+
+/// One step of a program: sizes in mebibytes, those that are divisible by three are kept to the end of the step.
+fn run_step(pool: &Arena, sizes: &[u64], thread: u64) -> Vec<Address> {
+    let mut kept = Vec::new();
+    let mut all = Vec::new();
+    for &size in sizes {
+        let request = Request { thread: ThreadId(thread), ..Request::new(Bytes::new(size * MIB)) };
+        let at = pool.alloc(&request).unwrap();
+        all.push(at);
+        if size % 3 == 0 {
+            kept.push(at);
+        } else {
+            pool.free(at).unwrap();
+        }
+    }
+    for at in kept.into_iter().rev() {
+        pool.free(at).unwrap();
+    }
+    all
+}
+
+const SIZES: [u64; 12] = [3, 17, 9, 40, 2, 5, 28, 11, 64, 7, 19, 33];
+
+#[test]
+fn a_repeating_step_is_served_by_a_plan_from_the_third_on_without_a_call() {
+    let device = device(None);
+    let pool = planned(&device);
+    for _ in 0..2 {
+        run_step(&pool, &SIZES, 0);
+        pool.step();
+    }
+    let before = device.calls().handles();
+    let third = run_step(&pool, &SIZES, 0);
+    pool.step();
+    let fourth = run_step(&pool, &SIZES, 0);
+    pool.step();
+    assert_eq!(third, fourth);
+    assert_eq!(device.calls().handles(), before);
+    let served = pool.served();
+    assert_eq!((served.hits, served.misses), (2 * SIZES.len() as u64, 0));
+}
+
+#[test]
+fn a_step_that_is_longer_by_one_allocation_misses_that_one_alone() {
+    let device = device(None);
+    let pool = planned(&device);
+    for _ in 0..4 {
+        run_step(&pool, &SIZES, 0);
+        pool.step();
+    }
+    let before = pool.served();
+    let mut longer = SIZES.to_vec();
+    longer.insert(5, 13);
+    run_step(&pool, &longer, 0);
+    pool.step();
+    let after = pool.served();
+    assert_eq!(after.hits - before.hits, SIZES.len() as u64);
+    assert_eq!(after.misses - before.misses, 1);
+}
+
+#[test]
+fn a_block_that_outlives_its_step_keeps_its_memory_when_a_plan_comes() {
+    let device = device(None);
+    let pool = planned(&device);
+    let weights: Vec<Address> = (0..5).map(|_| block(&pool, 30)).collect();
+    let mut gradient = None;
+    let mut bound = 0;
+    for _ in 0..6 {
+        if let Some(last) = gradient.take() {
+            pool.free(last).unwrap();
+        }
+        run_step(&pool, &SIZES, 0);
+        gradient = Some(block(&pool, 100));
+        bound = bound.max(pool.stats().live.get());
+        pool.step();
+    }
+    let served = pool.served();
+    assert!(served.misses == 0 && served.hits >= 3 * SIZES.len() as u64, "{served:?}");
+    // The weights and the gradient or the step's own peak, and not much more.
+    let peak = 150 + 128 + 8;
+    assert!(pool.stats().reserved.get() <= peak * MIB, "{}", pool.stats().reserved);
+    for at in weights {
+        pool.free(at).unwrap();
+    }
+}
+
+#[test]
+fn a_plan_that_is_not_followed_gives_its_memory_up() {
+    let device = device(Some(600 * MIB));
+    let pool = planned(&device);
+    for _ in 0..4 {
+        run_step(&pool, &SIZES, 0);
+        pool.step();
+    }
+    let blocks: Vec<Address> = (0..290).map(|_| block(&pool, 2)).collect();
+    assert_eq!(blocks.len(), 290);
+    for at in blocks {
+        pool.free(at).unwrap();
+    }
+    pool.step();
+    run_step(&pool, &SIZES, 0);
+}
+
+#[test]
+fn blocks_of_a_plan_that_was_given_up_are_freed_like_any_other() {
+    let device = device(None);
+    let pool = planned(&device);
+    for _ in 0..4 {
+        run_step(&pool, &SIZES, 0);
+        pool.step();
+    }
+    let inside = block(&pool, SIZES[0]);
+    pool.trim().unwrap();
+    assert!(matches!(pool.free(Address(inside.0 + 512)), Err(Error::ForeignAddress { .. } | Error::DoubleFree { .. })));
+    pool.free(inside).unwrap();
+    assert_eq!(pool.stats().live, Bytes::ZERO);
+    assert!(matches!(pool.free(inside), Err(Error::ForeignAddress { .. } | Error::DoubleFree { .. })));
+    pool.trim().unwrap();
+    assert_eq!(device.calls().committed, Bytes::ZERO);
+}
+
+#[test]
+fn steps_that_nobody_marks_are_found_and_planned() {
+    let device = device(None);
+    let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
+    let options = ArenaOptions { learner, find_steps: true, ..ArenaOptions::default() };
+    let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
+    for _ in 0..40 {
+        run_step(&pool, &SIZES, 0);
+    }
+    assert!(pool.served().hits > 10 * SIZES.len() as u64, "{:?}", pool.served());
+}
