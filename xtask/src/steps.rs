@@ -69,12 +69,17 @@ fn data(repository: &Repository) -> Result<Passed> {
     }
 }
 
+/// With this feature the crate works only inside the tests named, so that they are built and run apart.
+const INTERLEAVINGS: [&str; 7] =
+    ["test", "--package", "lowtide-pool", "--features", "shuttle", "--lib", "arena::stage::interleavings"];
+
 fn tests(repository: &Repository) -> Result<Passed> {
     let mut command = process::cargo(repository, &["test", "--workspace", "--no-fail-fast"]);
     if let Some(folder) = &repository.data {
         command.env(DATA_VARIABLE, folder);
     }
-    let output = process::output(command)?;
+    let mut output = process::output(command)?;
+    output += &process::output(process::cargo(repository, &INTERLEAVINGS))?;
     let Tally { passed, ignored } = Tally::of(&output);
     let mut notes = Vec::new();
     if ignored > 0 {

@@ -45,7 +45,7 @@ pub struct Arguments {
     /// PyTorch's settings for caching and expandable, and where --sweep begins
     #[arg(long, value_name = "PYTORCH_ALLOC_CONF", default_value = "", hide_default_value = true)]
     alloc_conf: TorchOptions,
-    /// Try PyTorch's settings and print the best line for PYTORCH_ALLOC_CONF
+    /// Try PyTorch's settings and print the best line for `PYTORCH_ALLOC_CONF`
     #[arg(long)]
     sweep: bool,
     /// Write x.json: the numbers
@@ -195,7 +195,7 @@ impl Stage<'_> {
     /// The command with another choice of allocators.
     fn typed(&self, choice: &str) -> String {
         let Arguments { device, repeat, alloc_conf, .. } = self.arguments;
-        let repeat = (repeat.get() > 1).then(|| format!(" --repeat {repeat}")).unwrap_or_default();
+        let repeat = if repeat.get() > 1 { format!(" --repeat {repeat}") } else { String::new() };
         let line = alloc_conf.to_string();
         let line = if line.is_empty() { line } else { format!(" --alloc-conf {}", show::quoted(&line)) };
         format!("lowtide replay {}{}{repeat}{line}{choice}", self.source.typed(), device.typed())

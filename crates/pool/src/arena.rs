@@ -65,7 +65,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An arena over `source`. Takes addresses, and no memory yet.
+    /// An arena over `source`. Takes addresses, and memory only where an earlier run has left a plan.
     pub fn new(source: Arc<dyn Source>, options: ArenaOptions) -> Result<Self, Error> {
         let serving = Arc::new(ArcSwapOption::empty());
         let state = State::new(source, options, Arc::clone(&serving))?;
@@ -110,8 +110,8 @@ impl Pool for Arena {
         let given = self.serving.load().as_ref().map_or(Given::No, |serving| serving.give(address));
         match given {
             Given::Yes => Ok(()),
-            Given::Late => {
-                self.state().forget(address);
+            Given::Late(number) => {
+                self.state().forget(address, number);
                 Ok(())
             }
             Given::No => self.state().free(address),

@@ -129,6 +129,11 @@ impl Learner {
         self.watching
     }
 
+    /// Says that nothing of the step that was just begun will be told: what is served was met to the last block.
+    pub fn rest(&mut self) {
+        self.watching = false;
+    }
+
     /// Tells of an allocation. The ticket is for [`free`](Self::free).
     #[inline]
     pub fn alloc(&mut self, lane: Lane, bytes: Bytes, align: Align) -> Ticket {

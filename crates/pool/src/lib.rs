@@ -11,12 +11,14 @@ pub mod program;
 #[cfg(feature = "program")]
 mod raw;
 mod replay;
+mod sync;
 mod torch;
 
 pub use arena::{Arena, ArenaOptions};
 pub use error::Error;
 pub use learner::{
-    Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, SettingError, Signature, Slot, StepPlan, Ticket,
+    Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, SettingError, Signature, Slot,
+    StepPlan, Ticket,
 };
 pub use pool::{Address, Pool, Request, Stats, ThreadId};
 pub use replay::{

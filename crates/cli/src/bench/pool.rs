@@ -26,7 +26,7 @@ use crate::{Answer, Console, Failure, show};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Recorded runs, and folders that are searched for them [default: gpu-traces in the folder LOWTIDE_DATA]
+    /// Recorded runs, and folders that are searched for them [default: gpu-traces in the folder `LOWTIDE_DATA`]
     #[arg(value_name = "DIR|FILE")]
     paths: Vec<PathBuf>,
     /// Measure only this; may be given several times

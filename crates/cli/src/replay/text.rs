@@ -92,7 +92,7 @@ fn table(played: &[Numbers]) -> Vec<String> {
             if numbers.fits() { numbers.peak_reserved.to_string() } else { "no room".to_owned() },
             if numbers.fits() { percent(numbers.fragmentation) } else { "-".to_owned() },
             count(numbers.driver_calls),
-            numbers.driver_calls_after_warmup.map_or_else(|| "-".to_owned(), |calls| format!("≤ {}", count(calls))),
+            numbers.driver_calls_after_warmup.map_or_else(|| "-".to_owned(), count),
             show::seconds(numbers.driver_ns as f64 / 1e9),
             count(numbers.waits),
         ]
@@ -111,7 +111,7 @@ fn refusal(strategy: &str, refused: &OutOfMemory) -> String {
         None => format!("event {}", count(*event as u64)),
     };
     let step = step.map_or_else(|| "behind the last step".to_owned(), |step| format!("step {step}"));
-    let round = (*round > 1).then(|| format!(", round {round}")).unwrap_or_default();
+    let round = if *round > 1 { format!(", round {round}") } else { String::new() };
     let device = device.map(|device| format!(" on device {device}")).unwrap_or_default();
     let block = show::name(block);
     format!(

@@ -240,14 +240,15 @@ fn stdin_gzip_and_snapshots_are_read() {
 #[test]
 fn a_sweep_that_is_interrupted_has_the_best_so_far() {
     let folder = Folder::new();
-    let mut rows = String::from("event,id,bytes,stream\n");
+    let mut rows = vec!["event,id,bytes,stream".to_owned()];
     for id in 0..10_000_u64 {
-        rows += &format!("alloc,{id},{},0\n", 512 + (id * 7919) % 4_000_000);
+        rows.push(format!("alloc,{id},{},0", 512 + (id * 7919) % 4_000_000));
         if id >= 50 {
-            rows += &format!("free,{},,\n", id - 50);
+            rows.push(format!("free,{},,", id - 50));
         }
     }
-    folder.write("long.csv", (rows + "step,1,,\n").as_bytes());
+    rows.push("step,1,,\n".to_owned());
+    folder.write("long.csv", rows.join("\n").as_bytes());
     let start = Instant::now();
     let child = Command::new(BINARY)
         .args(["replay", "long.csv", "--sweep", "--json", "--repeat", "40"])

@@ -12,6 +12,8 @@ pub(super) struct Books {
     pub(super) peak_live: u64,
     pub(super) reserved: u64,
     pub(super) peak_reserved: u64,
+    /// What a stage serves, as far as these books are concerned in use.
+    pub(super) staged: u64,
     slack: f64,
     ration: u64,
     used: u64,
@@ -23,7 +25,7 @@ const WARM_UP: u64 = 2;
 
 impl Books {
     pub(super) fn new(slack: f64, ration: u64) -> Self {
-        Self { live: 0, peak_live: 0, reserved: 0, peak_reserved: 0, slack, ration, used: 0, step: 0 }
+        Self { live: 0, peak_live: 0, reserved: 0, peak_reserved: 0, staged: 0, slack, ration, used: 0, step: 0 }
     }
 
     pub(super) fn take(&mut self, bytes: u64) {
@@ -56,7 +58,7 @@ impl Books {
 
     /// What may be reserved while `asked` more is about to be used: a little above the most that was ever in use.
     pub(super) fn allowance(&self, asked: u64) -> u64 {
-        let peak = self.peak_live.max(self.live + asked);
+        let peak = self.peak_live.max(self.live + self.staged + asked);
         peak + (peak as f64 * self.slack) as u64
     }
 

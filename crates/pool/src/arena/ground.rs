@@ -24,13 +24,25 @@ pub(super) struct Ground {
     span: Span,
     pieces: Vec<Piece>,
     end: u64,
+    number: u64,
 }
 
 impl Ground {
     /// Addresses for up to `bytes`, with nothing under them.
-    pub(super) fn new(source: Arc<dyn Source>, bytes: u64) -> Result<Self, SourceError> {
+    pub(super) fn new(source: Arc<dyn Source>, bytes: u64, number: u64) -> Result<Self, SourceError> {
         let span = source.reserve(Bytes::new(bytes))?;
-        Ok(Self { source, span, pieces: Vec::new(), end: 0 })
+        Ok(Self { source, span, pieces: Vec::new(), end: 0, number })
+    }
+
+    /// What tells it from others that had its addresses before or will have them.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether a piece of it is under none of the ranges `used`.
+    pub(super) fn has_idle(&self, used: &[(u64, u64)]) -> bool {
+        let busy = |piece: &Piece| used.iter().any(|&(start, end)| start < piece.at + piece.bytes && piece.at < end);
+        !self.pieces.iter().all(busy)
     }
 
     /// The first address.
@@ -74,13 +86,20 @@ impl Ground {
     }
 
     /// Gives up every piece on which no range of `used` lies, new ones to the source, lent ones to the caller. The caller
-    /// knows that queued work is done. Pieces that the source does not take stay.
-    pub(super) fn dismantle(&mut self, used: &[(u64, u64)], books: &mut Books) -> Vec<Piece> {
-        let mut given_up = Vec::new();
+    /// knows that queued work is done. Pieces that the source does not take stay, and its last error is told.
+    pub(super) fn dismantle(
+        &mut self,
+        used: &[(u64, u64)],
+        books: &mut Books,
+    ) -> (Vec<Piece>, Result<(), SourceError>) {
+        let (mut given_up, mut outcome) = (Vec::new(), Ok(()));
         for piece in std::mem::take(&mut self.pieces) {
             let busy = used.iter().any(|&(start, end)| start < piece.at + piece.bytes && piece.at < end);
             let span = Span::new(self.span.start + piece.at, Bytes::new(piece.bytes));
-            if busy || self.source.decommit(span).is_err() {
+            if busy {
+                self.pieces.push(piece);
+            } else if let Err(error) = self.source.decommit(span) {
+                outcome = Err(error);
                 self.pieces.push(piece);
             } else if piece.lender.is_some() {
                 books.unmapped();
@@ -89,7 +108,7 @@ impl Ground {
                 books.destroyed(piece.bytes);
             }
         }
-        given_up
+        (given_up, outcome)
     }
 
     /// Whether nothing is left under it.
@@ -107,7 +126,7 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // A source that fails here keeps the range until it is dropped itself.
-        let _ = self.source.release(self.span);
+        // A source that fails twice keeps the range until it is dropped itself.
+        let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
     }
 }

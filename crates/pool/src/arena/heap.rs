@@ -1,6 +1,6 @@
 //! A range of addresses, the handles mapped into it, and the free memory between blocks.
 //!
-//! The first part of the range is the *ground*: every handle has its first address there, and free memory in it is used
+//! The first part of the range is the *ground*: there memory is taken and used again, and free memory in it is used
 //! again at once. Where the ground has enough free memory but no run of it is long enough, whole free handles get a
 //! second address side by side in a *window*, and the block is placed there. Their first address stays: as soon as the
 //! block is gone the ground is whole again, without a call. A handle is in use through one of its addresses at a time.
@@ -47,6 +47,9 @@ pub(super) enum Fit {
 /// A run counts as fitting exactly where at most this part of the block would be left over.
 const ALMOST: u64 = 64;
 
+/// How many runs are asked whether they are aligned by chance.
+const TRIES: usize = 16;
+
 /// How much larger than its memory a heap's range of addresses is.
 const ADDRESSES_PER_BYTE: u64 = 16;
 
@@ -83,8 +86,10 @@ impl Heap {
         let description = source.describe();
         let capacity = description.capacity.map_or(UNKNOWN_CAPACITY, Bytes::get);
         let granularity = description.granularity.get();
-        let span = reserve(&*source, capacity)?;
-        let border = (span.bytes.get() / 2).next_multiple_of(granularity);
+        let least = if description.aliases { capacity.saturating_mul(2) } else { capacity };
+        let span = reserve(&*source, capacity, least)?;
+        let whole = span.bytes.get();
+        let border = if description.aliases { (whole / 2).next_multiple_of(granularity) } else { whole };
         Ok(Self {
             aliases: description.aliases,
             source,
@@ -143,7 +148,10 @@ impl Heap {
     /// Places where `bytes` fit and what would be left over of their runs, the tightest first.
     pub(super) fn fitting(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let base = self.span.start;
-        self.free.tightest(bytes + align.saturating_sub(super::UNIT)).filter_map(move |(start, length)| {
+        // Runs that are just long enough may begin at the right address; those with room to spare surely fit.
+        let sure = bytes + align.saturating_sub(super::UNIT);
+        let tight = self.free.tightest(bytes).take_while(move |run| run.1 < sure).take(TRIES);
+        tight.chain(self.free.tightest(sure)).filter_map(move |(start, length)| {
             let at = (base + start).next_multiple_of(align) - base;
             (at + bytes <= start + length).then_some((at, length - bytes))
         })
@@ -219,17 +227,17 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // A source that fails here keeps the range until it is dropped itself.
-        let _ = self.source.release(self.span);
+        // A source that fails twice keeps the range until it is dropped itself.
+        let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
     }
 }
 
 /// Addresses for a heap over `capacity` bytes of memory: many times as many, or fewer where there are not so many.
-fn reserve(source: &dyn Source, capacity: u64) -> Result<Span, SourceError> {
+fn reserve(source: &dyn Source, capacity: u64, least: u64) -> Result<Span, SourceError> {
     let mut wanted = capacity.saturating_mul(ADDRESSES_PER_BYTE);
     loop {
         match source.reserve(Bytes::new(wanted)) {
-            Err(_) if wanted / 2 >= capacity => wanted /= 2,
+            Err(_) if wanted / 2 >= least => wanted /= 2,
             other => return other,
         }
     }

@@ -1,17 +1,18 @@
 //! A stage and the addresses it serves, as every thread sees them. As long as the plan has one stream, nobody watches and
 //! no block is used by other streams, blocks come and go without the arena's lock.
 
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-
 use super::stage::{Found, Stage};
 use crate::pool::{Address, Request};
+use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 #[derive(Debug)]
 pub(super) struct Serving {
     pub(super) stage: Stage,
     base: u64,
     bytes: u64,
+    /// The number of the ground under it.
+    number: u64,
     /// Whether the plan's blocks are all of one stream.
     one_stream: bool,
     /// How many blocks have to be given back by the lock.
@@ -22,7 +23,7 @@ pub(super) struct Serving {
 
 impl Serving {
     /// `stage` at the addresses from `base` on.
-    pub(super) fn new(stage: Stage, base: u64, bytes: u64) -> Self {
+    pub(super) fn new(stage: Stage, base: u64, bytes: u64, number: u64) -> Self {
         let mut streams: Vec<_> = stage.plan().lanes().map(|lane| lane.stream).collect();
         streams.dedup();
         Self {
@@ -30,9 +31,15 @@ impl Serving {
             stage,
             base,
             bytes,
+            number,
             attention: AtomicUsize::new(0),
             watched: AtomicBool::new(true),
         }
+    }
+
+    /// The number of the ground under it.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The offset of an address that is served here.
@@ -71,10 +78,15 @@ impl Serving {
     /// Takes a block back, where that needs no lock.
     pub(super) fn give(&self, address: Address) -> Given {
         let Some(offset) = self.offset(address) else { return Given::No };
-        if self.is_attended() || !self.stage.is_open() || !self.stage.give(offset) {
-            return Given::No;
+        if self.is_attended() {
+            Given::No
+        } else if self.stage.give(offset) {
+            Given::Yes
+        } else if self.stage.has_left(offset) {
+            Given::Late(self.number)
+        } else {
+            Given::No
         }
-        if self.stage.is_open() { Given::Yes } else { Given::Late }
     }
 }
 
@@ -85,6 +97,7 @@ pub(super) enum Given {
     Yes,
     /// The lock is needed.
     No,
-    /// It was taken back while the stage was closed: the arena may have heard of it as a block that is in use.
-    Late,
+    /// It was in use when the stage was closed: the arena has heard of it, or is about to, as a block of its own on
+    /// the ground of this number.
+    Late(u64),
 }

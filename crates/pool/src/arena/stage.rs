@@ -2,17 +2,26 @@
 //! that share addresses with it is.
 //!
 //! A thread sets the slot's bit first and looks at the others afterwards, so of two threads that want the same memory at
-//! least one sees the other; both may, and then both are placed online. Whoever closes a stage clears `open` first and
-//! reads the bits afterwards, by the same rule: a slot that was taken too late is given up by its taker.
+//! least one sees the other; both may, and then both are placed online. Whoever closes a stage clears `open`, waits for
+//! those who are taking a slot, and then takes all bits away at once: of a giver and a closer, the one that clears a
+//! slot's bit has the block.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(test)]
+mod fixtures;
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use crate::learner::{Cursor, Lane, Served, Slot, StepPlan};
 use crate::pool::Request;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::{Mutex, MutexGuard};
 
 /// A word of bits on a line of its own, so that lanes do not slow each other down.
 #[derive(Debug, Default)]
@@ -60,7 +69,12 @@ pub(super) struct Stage {
     /// How many blocks that are not of this plan lie on a slot.
     blocked: Vec<AtomicU32>,
     followers: Vec<Follower>,
+    /// Allocations of lanes that the plan does not have.
+    strays: AtomicU64,
+    /// Read by takers under their lane's lock.
     open: AtomicBool,
+    /// The bits that were set when it was closed.
+    left: OnceLock<Box<[u64]>>,
     /// Which of the steps that the plan is for is open.
     turn: AtomicU32,
 }
@@ -73,15 +87,7 @@ impl Stage {
         let lanes: Vec<Lane> = plan.lanes().collect();
         let (bit_of, words) = bits(&plan, &lanes);
         let rivals = rivals(&plan, &bit_of);
-        let mut begins = FxHashMap::default();
-        let begin_of = plan
-            .slots
-            .iter()
-            .map(|slot| {
-                let next = begins.len() as u32;
-                slot.offset.map_or(NONE, |offset| *begins.entry(offset.get()).or_insert(next))
-            })
-            .collect();
+        let (begins, begin_of, places) = begins(&plan, &lanes);
         let follower = |lane| {
             let mut cursor = Cursor::new(&plan, lane);
             cursor.restart_in(&plan, 0);
@@ -90,14 +96,16 @@ impl Stage {
         };
         Self {
             live: (0..words).map(|_| Word::default()).collect(),
-            current: (0..begins.len()).map(|_| AtomicU32::new(NONE)).collect(),
+            current: (0..places).map(|_| AtomicU32::new(NONE)).collect(),
             blocked: plan.slots.iter().map(|_| AtomicU32::new(0)).collect(),
             followers: lanes.into_iter().map(follower).collect(),
             bit_of,
             rivals,
             begins,
             begin_of,
+            strays: AtomicU64::new(0),
             open: AtomicBool::new(true),
+            left: OnceLock::new(),
             turn: AtomicU32::new(0),
             plan,
         }
@@ -107,15 +115,13 @@ impl Stage {
         &self.plan
     }
 
-    /// Whether it serves. Once closed it stays closed.
-    pub(super) fn is_open(&self) -> bool {
-        self.open.load(SeqCst)
-    }
-
     /// Serves a request if its lane is one of the plan's and its place is free.
     pub(super) fn take(&self, request: &Request) -> Found {
         let lane = Lane { thread: request.thread, stream: request.stream };
-        let Some(follower) = self.followers.iter().find(|follower| follower.lane == lane) else { return Found::Missed };
+        let Some(follower) = self.followers.iter().find(|follower| follower.lane == lane) else {
+            self.strays.fetch_add(1, Relaxed);
+            return Found::Missed;
+        };
         let mut following = locked(&follower.inner);
         let found = match following.cursor.next(&self.plan, request.bytes, request.align) {
             None => Found::Missed,
@@ -132,13 +138,16 @@ impl Stage {
         found
     }
 
+    /// Sets a slot's bit if the slot is free. The caller has the lock of the slot's lane.
     fn claim(&self, slot: u32) -> bool {
+        if !self.open.load(SeqCst) {
+            return false;
+        }
         let (word, bit) = place(self.bit_of[slot as usize]);
         if self.live[word].0.fetch_or(bit, SeqCst) & bit != 0 {
             return false;
         }
-        let free = self.open.load(SeqCst)
-            && self.blocked[slot as usize].load(SeqCst) == 0
+        let free = self.blocked[slot as usize].load(SeqCst) == 0
             && self.rivals[slot as usize]
                 .iter()
                 .all(|&(word, bits)| self.live[word as usize].0.load(SeqCst) & bits == 0);
@@ -155,11 +164,16 @@ impl Stage {
         self.slot_at(offset).filter(|&slot| self.is_live(slot)).map(|slot| &self.plan.slots[slot as usize])
     }
 
-    /// Takes a block back; says whether one was in use at `offset`.
+    /// Takes a block back; says whether one was in use at `offset` that is not the closer's.
     pub(super) fn give(&self, offset: u64) -> bool {
         let Some(slot) = self.slot_at(offset) else { return false };
         let (word, bit) = place(self.bit_of[slot as usize]);
         self.live[word].0.fetch_and(!bit, SeqCst) & bit != 0
+    }
+
+    /// Whether a block was in use at `offset` when the stage was closed.
+    pub(super) fn has_left(&self, offset: u64) -> bool {
+        self.left.get().is_some() && self.at(offset).is_some()
     }
 
     /// Whether blocks of the plan begin at `offset`.
@@ -172,9 +186,11 @@ impl Stage {
         (slot != NONE).then_some(slot)
     }
 
+    /// Whether a slot is in use, or was when the stage was closed.
     fn is_live(&self, slot: u32) -> bool {
         let (word, bit) = place(self.bit_of[slot as usize]);
-        self.live[word].0.load(SeqCst) & bit != 0
+        let bits = self.left.get().map_or_else(|| self.live[word].0.load(SeqCst), |left| left[word]);
+        bits & bit != 0
     }
 
     /// Keeps slots that share addresses with a foreign block from being served, or no longer.
@@ -191,20 +207,25 @@ impl Stage {
         }
     }
 
-    /// What is in use: the slots, in order.
+    /// What is in use, or was when the stage was closed: the slots, in order.
     pub(super) fn in_use(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.plan.slots.iter().enumerate();
         slots.filter(|(index, _)| self.bit_of[*index] != NONE && self.is_live(*index as u32)).map(|(_, slot)| slot)
     }
 
-    /// Serves no more. What is in use stays so until it is given back.
+    /// Serves no more. What is [in use](Self::in_use) is the caller's from now on, and cannot be given back here.
     pub(super) fn close(&self) {
         self.open.store(false, SeqCst);
+        for follower in &self.followers {
+            drop(locked(&follower.inner));
+        }
+        self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());
     }
 
     /// How the step that is open goes.
     pub(super) fn served(&self) -> Served {
-        self.followers.iter().fold(Served::default(), |all, follower| {
+        let strays = Served { hits: 0, misses: self.strays.load(Relaxed) };
+        self.followers.iter().fold(strays, |all, follower| {
             let served = locked(&follower.inner).served;
             Served { hits: all.hits + served.hits, misses: all.misses + served.misses }
         })
@@ -212,7 +233,7 @@ impl Stage {
 
     /// Begins a new step and says how the last one went.
     pub(super) fn restart(&self) -> Served {
-        let mut all = Served::default();
+        let mut all = Served { hits: 0, misses: self.strays.swap(0, Relaxed) };
         let turn = (self.turn.load(Relaxed) + 1) % self.plan.steps.max(1);
         self.turn.store(turn, Relaxed);
         for follower in &self.followers {
@@ -248,6 +269,25 @@ fn bits(plan: &StepPlan, lanes: &[Lane]) -> (Vec<u32>, usize) {
         next = next.next_multiple_of(64);
     }
     (bit_of, next as usize / 64)
+}
+
+/// Numbers the offsets at which slots begin, and says which number each slot has and how many there are. Numbers of
+/// offsets that different lanes use first are so far apart that lanes do not slow each other down.
+fn begins(plan: &StepPlan, lanes: &[Lane]) -> (FxHashMap<u64, u32>, Vec<u32>, u32) {
+    const APART: u32 = 32;
+    let (mut begins, mut next) = (FxHashMap::default(), 0);
+    let mut begin_of = vec![NONE; plan.slots.len()];
+    for &lane in lanes {
+        for (slot, begin) in plan.slots.iter().zip(&mut begin_of).filter(|(slot, _)| slot.lane == lane) {
+            let Some(offset) = slot.offset else { continue };
+            *begin = *begins.entry(offset.get()).or_insert_with(|| {
+                next += 1;
+                next - 1
+            });
+        }
+        next = next.next_multiple_of(APART);
+    }
+    (begins, begin_of, next)
 }
 
 /// For each slot, who shares addresses with it.

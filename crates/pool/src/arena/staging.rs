@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::Error as SourceError;
 use rustc_hash::FxHashMap;
 
@@ -15,15 +15,17 @@ use super::heap::Holder;
 use super::serving::Serving;
 use super::stage::{Found, Stage};
 use super::state::{Block, Home, State};
-use crate::error::Error;
 use crate::learner::{Advice, Carried, Served, StepPlan};
 use crate::pool::{Address, Request};
 
 /// Plans of more slots are not served: every slot knows all that share its addresses.
-const MOST_SLOTS: usize = 1 << 15;
+const MOST_SLOTS: usize = 1 << 16;
 
 /// How many allocations a step must miss before its plan can be called wrong.
 const MISSES: u64 = 64;
+
+/// How many steps a plan that could not be taken up is not tried again.
+const REST: u64 = 32;
 
 /// A grain of new memory under a stage. It moves no more, so that it is as large as is handy.
 const GRAIN: u64 = 64 << 20;
@@ -39,16 +41,15 @@ impl State {
     }
 
     /// A block from the plan, for a request that comes by the lock.
-    pub(super) fn take_planned(&mut self, request: &Request) -> Result<Option<Address>, Error> {
-        let Some(serving) = self.serving.clone() else { return Ok(None) };
-        self.meet(request.stream);
-        let Found::At(offset) = serving.stage.take(request) else { return Ok(None) };
+    pub(super) fn take_planned(&mut self, request: &Request) -> Option<Address> {
+        let serving = self.serving.clone()?;
+        let Found::At(offset) = serving.stage.take(request) else { return None };
         let address = serving.address(offset);
-        if let Err(error) = self.wait_on_ground(offset, request) {
+        if self.wait_on_ground(address, request).is_err() {
             serving.stage.give(offset);
-            return Err(error);
+            return None;
         }
-        Ok(Some(address))
+        Some(address)
     }
 
     /// A block of the plan that is to be treated like any other becomes one.
@@ -62,12 +63,20 @@ impl State {
         let (bytes, stream) = (slot.bytes.get(), slot.lane.stream);
         serving.attend(true);
         self.books.take(bytes);
-        self.blocks.insert(address.0, Block::new(offset, bytes, Home::Ground, stream));
+        let ground = serving.number();
+        let block = Block { ground, ..Block::new(offset, bytes, Home::Ground, stream) };
+        self.blocks.insert(address.0, block);
     }
 
-    /// Makes the memory of a plan's block free.
-    pub(super) fn release_planned(&mut self, address: u64) {
-        if let Some(serving) = &self.serving
+    /// The stream of a block of the plan that is no block of the arena's own yet.
+    pub(super) fn planned_stream(&self, address: Address) -> Option<StreamId> {
+        let serving = self.serving.as_ref().filter(|_| !self.blocks.contains_key(&address.0))?;
+        Some(serving.stage.at(serving.offset(address)?)?.lane.stream)
+    }
+
+    /// Makes the memory of a plan's block free, if its stage is still there.
+    pub(super) fn release_planned(&mut self, address: u64, ground: u64) {
+        if let Some(serving) = self.serving.as_ref().filter(|serving| serving.number() == ground)
             && let Some(offset) = serving.offset(Address(address))
         {
             serving.stage.give(offset);
@@ -76,23 +85,25 @@ impl State {
     }
 
     /// Lets a stream that takes a block of the plan wait for others that had its memory.
-    fn wait_on_ground(&mut self, offset: u64, request: &Request) -> Result<(), Error> {
+    fn wait_on_ground(&mut self, address: Address, request: &Request) -> Result<(), SourceError> {
         if !self.queues.several() {
             return Ok(());
         }
-        let end = offset + request.bytes.get();
-        for (owner, position) in self.ground_freed.owners(offset, end) {
+        let (start, end) = (address.0, address.0 + request.bytes.get());
+        for (owner, position) in self.ground_freed.owners(start, end) {
             if self.queues.must_wait(request.stream, owner, position, &*self.source) {
-                self.queues.hold(request.stream, owner, position, &*self.source).map_err(Error::Source)?;
+                self.queues.hold(request.stream, owner, position, &*self.source)?;
             }
         }
-        self.ground_freed.cut(offset, end);
+        self.ground_freed.cut(start, end);
         Ok(())
     }
 
-    /// A block was given back without the lock while its stage was closed.
-    pub(super) fn forget(&mut self, address: Address) {
-        self.release(address.0);
+    /// A block of the stage on ground `number` was given back without the lock while the stage was closed.
+    pub(super) fn forget(&mut self, address: Address, number: u64) {
+        if self.blocks.get(&address.0).is_some_and(|block| block.home == Home::Ground && block.ground == number) {
+            self.release(address.0);
+        }
     }
 
     /// At the end of a step: hears what the learner advises and follows it.
@@ -105,6 +116,7 @@ impl State {
         }
         self.served.hits += served.hits;
         self.served.misses += served.misses;
+        let before = self.serving.clone();
         let Some(learning) = &mut self.learning else { return };
         if let Some(origin) = self.origin.as_ref().filter(|_| served != Served::default()) {
             learning.judge(origin.signature, served);
@@ -123,6 +135,10 @@ impl State {
         self.clear_grounds();
         let Some(learning) = &mut self.learning else { return };
         if let Some(serving) = &self.serving {
+            let stays = before.is_some_and(|before| Arc::ptr_eq(&before, serving));
+            if stays && served.misses == 0 && served.hits > 0 {
+                learning.learner.rest();
+            }
             serving.watch(learning.attends());
         }
     }
@@ -166,6 +182,13 @@ impl State {
         if plan.slots.len() > MOST_SLOTS || plan.height == Bytes::ZERO {
             return;
         }
+        let now = self.books.closed_steps();
+        if self.refused.is_some_and(|(signature, until)| signature == plan.signature && now < until) {
+            return;
+        }
+        for lane in plan.lanes() {
+            self.meet(lane.stream);
+        }
         self.lower_stage();
         if self.queues.finish(&*self.source).is_err() {
             return;
@@ -178,10 +201,14 @@ impl State {
             Ok(serving) => {
                 self.origin = Some(Arc::clone(plan));
                 let serving = Arc::new(serving);
+                self.books.staged = serving.stage.plan().height.get();
                 self.published.store(Some(Arc::clone(&serving)));
                 self.serving = Some(serving);
             }
-            Err(_) => self.dismantle(),
+            Err(_) => {
+                self.refused = Some((plan.signature, now + REST));
+                let _ = self.dismantle();
+            }
         }
     }
 
@@ -189,7 +216,9 @@ impl State {
     fn build(&mut self, plan: &Arc<StepPlan>) -> Result<Serving, SourceError> {
         let instances = self.learning.as_ref().map(|learning| learning.instances(plan)).unwrap_or_default();
         let addresses = 2 * (self.books.reserved + plan.height.get()).next_multiple_of(self.granularity);
-        let mut ground = Ground::new(Arc::clone(&self.source), addresses)?;
+        self.grounds_laid += 1;
+        let number = self.grounds_laid;
+        let mut ground = Ground::new(Arc::clone(&self.source), addresses, number)?;
         let lent = if self.aliases { self.lend(&mut ground, plan, &instances) } else { Ok(Vec::new()) };
         self.grounds.push(ground);
         let under = lent?;
@@ -202,6 +231,10 @@ impl State {
             })
             .collect();
         let plan = self.plan_around(plan, &carried)?;
+        // Where nothing can be lent, what is alive and what is planned lie side by side.
+        if !self.aliases && self.books.reserved + plan.height.get() > self.books.peak_reserved {
+            return Err(SourceError::OutOfMemory { asked: plan.height });
+        }
         let height = plan.height.get().next_multiple_of(self.granularity);
         let grain = GRAIN.max(self.granularity);
         let Some(ground) = self.grounds.last_mut() else { return Err(SourceError::OutOfMemory { asked: plan.height }) };
@@ -213,7 +246,7 @@ impl State {
                 block.under = Some((start, end));
             }
         }
-        Ok(Serving::new(stage, ground.base(), ground.end()))
+        Ok(Serving::new(stage, ground.base(), ground.end(), number))
     }
 
     fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Result<Arc<StepPlan>, SourceError> {
@@ -273,7 +306,8 @@ impl State {
             let first = blocks.partition_point(|&(_, offset, size)| offset + size <= start);
             let inside: Vec<_> = blocks[first..].iter().take_while(|block| block.1 < end).copied().collect();
             let crosses = inside.first().is_some_and(|block| block.1 < start);
-            if !crosses || groups.is_empty() {
+            let follows = groups.last().is_some_and(|group| group.end() == start);
+            if !crosses || !follows {
                 groups.push(Group {
                     home,
                     holders: Vec::new(),
@@ -287,9 +321,9 @@ impl State {
             group.comes_and_goes |= going;
             group.worth |= going || holder.free > 0;
             group.holders.push(holder);
-            group.blocks.extend(inside.iter().filter(|block| block.1 >= start));
+            group.blocks.extend(inside.iter().filter(|block| !crosses || !follows || block.1 >= start));
         }
-        groups.retain(|group| group.worth);
+        groups.retain(|group| group.worth && group.is_whole());
         groups
     }
 
@@ -306,6 +340,7 @@ impl State {
     /// Serves no plan any more. What the stage had in use stays where it is, and all else it had is given back.
     pub(super) fn lower_stage(&mut self) {
         let Some(serving) = self.serving.take() else { return };
+        self.books.staged = 0;
         serving.stage.close();
         self.published.store(None);
         let served = serving.stage.served();
@@ -315,31 +350,41 @@ impl State {
             let Some(offset) = slot.offset.map(Bytes::get) else { continue };
             let address = serving.address(offset).0;
             if !self.blocks.contains_key(&address) {
-                self.books.take(slot.bytes.get());
-                self.blocks.insert(address, Block::new(offset, slot.bytes.get(), Home::Ground, slot.lane.stream));
+                let bytes = slot.bytes.get();
+                self.books.take(bytes);
+                let block = Block::new(offset, bytes, Home::Ground, slot.lane.stream);
+                self.blocks.insert(address, Block { ground: serving.number(), ..block });
             }
         }
         for block in self.blocks.values_mut() {
             block.under = None;
         }
-        self.dismantle();
+        // What the source does not take now is given up at a later step.
+        let _ = self.dismantle();
+    }
+
+    /// The ranges of a ground on which blocks lie that are the arena's own.
+    fn used_on(&self, ground: &Ground) -> Vec<(u64, u64)> {
+        let blocks = self.blocks.values();
+        let own = blocks.filter(|block| block.home == Home::Ground && block.ground == ground.number());
+        own.map(|block| (block.offset, block.offset + block.size)).collect()
     }
 
     /// Gives up what is not in use of the memory under stages that are not served.
-    pub(super) fn dismantle(&mut self) {
-        if self.grounds.is_empty() || self.queues.finish(&*self.source).is_err() {
-            return;
+    pub(super) fn dismantle(&mut self) -> Result<(), SourceError> {
+        if self.grounds.is_empty() {
+            return Ok(());
         }
+        self.queues.finish(&*self.source)?;
+        let mut outcome = Ok(());
         let kept = usize::from(self.serving.is_some());
         let mut returned: Vec<Piece> = Vec::new();
         let idle = self.grounds.len() - kept;
-        for ground in &mut self.grounds[..idle] {
-            let (base, end) = (ground.base(), ground.base() + ground.end());
-            let used: Vec<(u64, u64)> = (self.blocks.iter())
-                .filter(|(address, block)| block.home == Home::Ground && (base..end).contains(address))
-                .map(|(address, block)| (address - base, address - base + block.size))
-                .collect();
-            returned.extend(ground.dismantle(&used, &mut self.books));
+        let used: Vec<Vec<(u64, u64)>> = self.grounds[..idle].iter().map(|ground| self.used_on(ground)).collect();
+        for (ground, used) in self.grounds[..idle].iter_mut().zip(used) {
+            let (pieces, result) = ground.dismantle(&used, &mut self.books);
+            returned.extend(pieces);
+            outcome = outcome.and(result);
         }
         let serving = self.serving.is_some();
         let last = self.grounds.len();
@@ -354,23 +399,33 @@ impl State {
             let blocks = self.blocks_in(home, &holder);
             self.zone(home).heap.take_back(&holder, &blocks);
         }
+        outcome
     }
 
-    /// Gives up the memory under earlier stages once no block lies on it any more.
+    /// Gives up the memory under earlier stages on which no block lies any more.
     fn clear_grounds(&mut self) {
         let earlier = self.grounds.len() - usize::from(self.serving.is_some()).min(self.grounds.len());
-        let busy = |ground: &Ground| {
-            let range = ground.base()..ground.base() + ground.end();
-            self.blocks.iter().any(|(address, block)| block.home == Home::Ground && range.contains(address))
-        };
-        if self.grounds[..earlier].iter().any(|ground| !busy(ground)) {
-            self.dismantle();
+        let idle = |ground: &Ground| ground.has_idle(&self.used_on(ground));
+        if self.grounds[..earlier].iter().any(idle) {
+            let _ = self.dismantle();
         }
     }
 }
 
 fn holder_of(holder: &Holder, offset: u64) -> bool {
     (holder.place..holder.place + holder.bytes).contains(&offset)
+}
+
+impl Group {
+    fn end(&self) -> u64 {
+        self.holders.last().map_or(0, |holder| holder.place + holder.bytes)
+    }
+
+    /// Whether no block in it reaches out of it.
+    fn is_whole(&self) -> bool {
+        let start = self.holders.first().map_or(0, |holder| holder.place);
+        self.blocks.iter().all(|&(_, offset, size)| offset >= start && offset + size <= self.end())
+    }
 }
 
 /// Handles that blocks hold together.

@@ -16,7 +16,7 @@ use super::serving::Serving;
 use super::streams::{Freed, Queues};
 use super::{ArenaOptions, UNIT};
 use crate::error::Error;
-use crate::learner::{Served, Slot, StepPlan};
+use crate::learner::{Served, Signature, Slot, StepPlan};
 use crate::pool::{Address, Request, Stats};
 
 /// Blocks from this size on have a heap of their own, so that small ones do not lie between them.
@@ -24,6 +24,9 @@ const LARGE: u64 = 1 << 20;
 
 /// After so many allocations without a step the arena closes one itself.
 const LONGEST_STEP: u64 = 1 << 16;
+
+/// How many blocks that wait for other streams are asked about at every allocation.
+const FEW: usize = 8;
 
 /// No device has this much; below it no sum of two sizes overflows.
 const EXBIBYTE: u64 = 1 << 60;
@@ -56,6 +59,8 @@ pub(super) struct Block {
     pub(super) uses: Vec<StreamId>,
     /// Whether it was freed and waits for the work of those streams.
     pub(super) pending: bool,
+    /// The number of the ground it lies on, where it does.
+    pub(super) ground: u64,
     /// The range of the stage that it lies on, where its handle is lent.
     pub(super) under: Option<(u64, u64)>,
 }
@@ -87,8 +92,14 @@ pub(super) struct State {
     pub(super) served_before: Served,
     /// The plan that is served as the learner gave it.
     pub(super) origin: Option<Arc<StepPlan>>,
-    /// Who freed which range of the stage.
+    /// Who freed which addresses of stages.
     pub(super) ground_freed: Freed,
+    /// How many grounds were laid.
+    pub(super) grounds_laid: u64,
+    /// A plan that could not be taken up, and up to which step it is not tried again.
+    /// The most that was seen in use.
+    peak_seen: Bytes,
+    pub(super) refused: Option<(Signature, u64)>,
     pub(super) aliases: bool,
 }
 
@@ -124,6 +135,9 @@ impl State {
             served_before: Served::default(),
             origin: None,
             ground_freed: Freed::default(),
+            grounds_laid: 0,
+            peak_seen: Bytes::ZERO,
+            refused: None,
             aliases: description.aliases,
         };
         state.begin();
@@ -136,7 +150,7 @@ impl State {
             self.close_step();
         }
         let plannable = request.align.get() <= self.granularity;
-        let planned = if plannable { self.take_planned(request)? } else { None };
+        let planned = if plannable { self.take_planned(request) } else { None };
         let address = match planned {
             Some(address) => address,
             None => self.place_online(request)?,
@@ -150,15 +164,15 @@ impl State {
     /// Places a block in free memory, or in memory that is made for it.
     pub(super) fn place_online(&mut self, request: &Request) -> Result<Address, Error> {
         let (bytes, align) = (request.bytes.get(), request.align.get());
-        if bytes > self.limit {
-            return Err(Error::TooLarge { asked: request.bytes, capacity: Bytes::new(self.limit) });
+        if bytes.max(align) > self.limit {
+            return Err(Error::TooLarge { asked: Bytes::new(bytes.max(align)), capacity: Bytes::new(self.limit) });
         }
         self.since_step += 1;
         if self.since_step > LONGEST_STEP {
             self.close_step();
         }
         self.meet(request.stream);
-        self.poll();
+        self.poll_some(FEW);
         let size = bytes.next_multiple_of(UNIT);
         let home = if size >= LARGE || align > LARGE { Home::Large } else { Home::Small };
         let offset = self.place(home, size, align, request)?;
@@ -200,7 +214,11 @@ impl State {
 
     /// Notes that another stream uses a block.
     pub(super) fn record(&mut self, address: Address, stream: StreamId) -> Result<(), Error> {
-        self.adopt(address);
+        if self.queued && self.planned_stream(address) != Some(stream) {
+            self.adopt(address);
+        } else if self.planned_stream(address).is_some() {
+            return Ok(());
+        }
         let block = self.live(address)?;
         if self.queued && block.stream != stream && !block.uses.contains(&stream) {
             self.meet(stream);
@@ -223,6 +241,7 @@ impl State {
     /// memory is made one run.
     fn close_step(&mut self) {
         self.since_step = 0;
+        self.stats();
         self.turn_stage();
         // A source that fails here costs order, nothing else: what was not done is done at need.
         if self.books.warming_up() && self.serving.is_none() && self.queues.finish(&*self.source).is_ok() {
@@ -240,19 +259,21 @@ impl State {
         self.wait_for_pending().map_err(Error::Source)?;
         let before = self.books.reserved;
         self.lower_stage();
-        self.dismantle();
+        self.dismantle().map_err(Error::Source)?;
         self.give_back().map_err(Error::Source)?;
         Ok(Bytes::new(before.saturating_sub(self.books.reserved)))
     }
 
-    /// What is in use and reserved, the plan's blocks included.
-    pub(super) fn stats(&self) -> Stats {
+    /// What is in use and reserved, the plan's blocks included. Those come and go without a count: the most in use is
+    /// what was seen whenever somebody asked.
+    pub(super) fn stats(&mut self) -> Stats {
         let planned = self.serving.as_ref().map_or(0, |serving| {
             serving.stage.in_use().filter(|slot| !self.is_adopted(serving, slot)).map(|slot| slot.bytes.get()).sum()
         });
         let mut stats = self.books.stats();
         stats.live += Bytes::new(planned);
-        stats.peak_live = stats.peak_live.max(stats.live);
+        self.peak_seen = self.peak_seen.max(stats.live).max(stats.peak_live);
+        stats.peak_live = self.peak_seen;
         stats
     }
 
@@ -289,6 +310,12 @@ impl State {
         }
         let wanted = size + align - UNIT;
         self.yield_stage();
+        if !self.pending.is_empty() {
+            self.poll();
+            if let Some(offset) = self.find(home, size, align, request.stream)? {
+                return Ok(offset);
+            }
+        }
         let Self { books, small, large, .. } = self;
         let zone = if home == Home::Small { small } else { large };
         match zone.heap.make_room(wanted, books) {
@@ -298,7 +325,10 @@ impl State {
             }
             Err(error) => return Err(Error::Source(error)),
         }
-        self.find(home, size, align, request.stream)?.ok_or_else(|| self.out_of_memory(request))
+        match self.find(home, size, align, request.stream)? {
+            Some(offset) => Ok(offset),
+            None => Err(self.out_of_memory(request)),
+        }
     }
 
     /// Tries what is left when the source has no more memory.
@@ -315,10 +345,14 @@ impl State {
         let gathered = zone.heap.gather(wanted, books);
         if !matches!(gathered, Ok(true)) {
             self.lower_stage();
+            let _ = self.dismantle();
             self.give_back().map_err(Error::Source)?;
+            if let Some(offset) = self.find(home, size, align, request.stream)? {
+                return Ok(offset);
+            }
             let Self { books, small, large, .. } = self;
             let zone = if home == Home::Small { small } else { large };
-            match zone.heap.extend(wanted, books) {
+            match zone.heap.grow(wanted, wanted, books) {
                 Ok(()) => {}
                 Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
                     return Err(self.out_of_memory(request));
@@ -326,11 +360,14 @@ impl State {
                 Err(error) => return Err(Error::Source(error)),
             }
         }
-        self.find(home, size, align, request.stream)?.ok_or_else(|| self.out_of_memory(request))
+        match self.find(home, size, align, request.stream)? {
+            Some(offset) => Ok(offset),
+            None => Err(self.out_of_memory(request)),
+        }
     }
 
-    fn out_of_memory(&self, request: &Request) -> Error {
-        let stats = self.books.stats();
+    fn out_of_memory(&mut self, request: &Request) -> Error {
+        let stats = self.stats();
         Error::OutOfMemory { asked: request.bytes, live: stats.live, reserved: stats.reserved }
     }
 
@@ -375,13 +412,21 @@ impl State {
             for zone in [&mut self.small, &mut self.large] {
                 zone.freed.insert(0, zone.heap.addresses(), first, position);
             }
+            for ground in &self.grounds {
+                self.ground_freed.insert(ground.base(), ground.base() + ground.end(), first, position);
+            }
         }
     }
 
     /// Takes back the blocks whose other streams are done.
     pub(super) fn poll(&mut self) {
+        self.poll_some(usize::MAX);
+    }
+
+    /// Takes back blocks among the `most` that have waited longest.
+    fn poll_some(&mut self, most: usize) {
         let mut index = 0;
-        while index < self.pending.len() {
+        while index < self.pending.len().min(most) {
             let (_, marks) = &mut self.pending[index];
             while let Some(&mark) = marks.last() {
                 if !self.source.passed(mark) {
@@ -424,15 +469,18 @@ impl State {
         if self.queues.several() {
             let position = self.queues.freed(block.stream, &*self.source);
             if block.home == Home::Ground {
-                self.ground_freed.insert(block.offset, block.offset + block.size, block.stream, position);
-            }
-            let zone = self.zone(block.home);
-            if block.home != Home::Ground {
-                zone.freed.insert(block.offset, block.offset + block.size, block.stream, position);
+                self.ground_freed.insert(address, address + block.size, block.stream, position);
+            } else {
+                let range = (block.offset, block.offset + block.size);
+                self.zone(block.home).freed.insert(range.0, range.1, block.stream, position);
+                if let Some(((start, end), serving)) = block.under.zip(self.serving.as_ref()) {
+                    let (start, end) = (serving.address(start).0, serving.address(end).0);
+                    self.ground_freed.insert(start, end, block.stream, position);
+                }
             }
         }
         if block.home == Home::Ground {
-            self.release_planned(address);
+            self.release_planned(address, block.ground);
             return;
         }
         self.zone(block.home).heap.give(block.offset, block.size);
@@ -454,12 +502,14 @@ impl State {
 impl Block {
     pub(super) fn new(offset: u64, bytes: u64, home: Home, stream: StreamId) -> Self {
         let size = bytes.next_multiple_of(UNIT);
-        Self { offset, size, bytes, home, stream, uses: Vec::new(), pending: false, under: None }
+        Self { offset, size, bytes, home, stream, uses: Vec::new(), pending: false, ground: 0, under: None }
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
+        // Queued work may use what was freed; a source that fails here has none that could be waited for.
+        let _ = self.queues.finish(&*self.source);
         self.queues.forget(&*self.source);
         for (_, marks) in self.pending.drain(..) {
             for mark in marks {

@@ -13,6 +13,9 @@ use rustc_hash::FxHashMap;
 /// A stream's queue is marked once in so many frees.
 const MARK_EVERY: u64 = 16;
 
+/// No more marks than this are kept in a queue.
+const MOST_MARKS: usize = 256;
+
 /// How far a stream had come when it freed something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Position(u64);
@@ -22,6 +25,16 @@ struct Queue {
     freed: u64,
     marks: VecDeque<(Position, Mark)>,
     passed: u64,
+}
+
+impl Queue {
+    /// Forgets marks that have passed.
+    fn pass(&mut self, source: &dyn Source) {
+        while let Some((at, mark)) = self.marks.pop_front_if(|(_, mark)| source.passed(*mark)) {
+            self.passed = at.0;
+            source.forget(mark);
+        }
+    }
 }
 
 /// The queues of all streams.
@@ -58,6 +71,9 @@ impl Queues {
         queue.freed += 1;
         let position = Position(queue.freed);
         if queue.freed.is_multiple_of(MARK_EVERY) {
+            queue.pass(source);
+        }
+        if queue.freed.is_multiple_of(MARK_EVERY) && queue.marks.len() < MOST_MARKS {
             // Without this mark a later one serves.
             if let Ok(mark) = source.mark(stream) {
                 queue.marks.push_back((position, mark));
@@ -78,10 +94,7 @@ impl Queues {
             return false;
         }
         let Some(queue) = self.queues.get_mut(&owner) else { return false };
-        while let Some((at, mark)) = queue.marks.pop_front_if(|(_, mark)| source.passed(*mark)) {
-            queue.passed = at.0;
-            source.forget(mark);
-        }
+        queue.pass(source);
         queue.passed < position.0
     }
 

@@ -1,12 +1,14 @@
 //! Plays programs on a pool and checks, after every operation, what has to hold.
 
+mod misuse;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Simulated, Source};
 
-use super::ops::{Ask, Misuse, Op, Program};
+use super::ops::{Ask, Op, Program};
 use super::shadow;
 use super::violation::{Fault, Violation};
 use super::watching::Watching;
@@ -320,46 +322,6 @@ impl<'a> Runner<'a> {
         }
         let difference = shadow::first_difference(self.subject.source, block, ask.bytes.get(), number);
         difference.map_or(Ok(()), |offset| Err(Fault::ContentsLost { block, bytes: ask.bytes, offset }))
-    }
-
-    fn misuse(&self, misuse: Misuse) -> Result<(), Fault> {
-        // What another thread does with an address that this one freed is not known.
-        let freed = |which: usize| {
-            let found = self.freed.get(which % self.freed.len().max(1)).copied();
-            found.filter(|_| self.alone)
-        };
-        let pool = self.subject.pool;
-        let is_held = |address: Address| self.blocks.iter().any(|held| held.address == address);
-        let (address, result) = match misuse {
-            Misuse::FreeAgain { which } => match freed(which) {
-                Some(address) => (address, pool.free(address)),
-                None => return Ok(()),
-            },
-            Misuse::RecordFreed { which } => match freed(which) {
-                Some(address) => (address, pool.record(address, StreamId(9))),
-                None => return Ok(()),
-            },
-            Misuse::FreeInside { which, offset } => {
-                let Some(index) = self.index(which) else { return Ok(()) };
-                let Held { address, ask, .. } = self.blocks[index];
-                let inside = Address(address.0 + 1 + offset % ask.bytes.get().saturating_sub(1).max(1));
-                if ask.bytes.get() < 2 {
-                    return Ok(());
-                }
-                (inside, pool.free(inside))
-            }
-            Misuse::FreeWild { address } => {
-                let address = Address(address);
-                if is_held(address) || !self.alone {
-                    return Ok(());
-                }
-                (address, pool.free(address))
-            }
-        };
-        match result {
-            Err(Error::DoubleFree { .. } | Error::ForeignAddress { .. }) => Ok(()),
-            result => Err(wrong(format!("{misuse:?} at {address}"), result)),
-        }
     }
 
     fn trim(&mut self) -> Result<(), Fault> {

@@ -17,14 +17,16 @@ pub struct Bench {
     pub pool: Box<dyn Pool>,
     pub source: Arc<Watching>,
     pub device: Option<Arc<Simulated>>,
+    /// How much is to be tried for each hundred.
+    pub percent: u32,
 }
 
 impl Bench {
     /// A pool over a source that nothing was done with yet; none where the machine has no such source.
     pub fn new(source: MakeSource, pool: MakePool) -> Option<Self> {
-        let Ground { source, device, .. } = source()?;
+        let Ground { source, device, percent } = source()?;
         let source = Arc::new(Watching::new(source));
-        Some(Self { pool: pool(source.clone()).unwrap(), source, device })
+        Some(Self { pool: pool(source.clone()).unwrap(), source, device, percent })
     }
 
     pub fn subject(&self) -> Subject<'_> {
@@ -62,6 +64,12 @@ impl Bench {
         self.source.let_go(block.address, block.request.bytes, &block.streams);
         self.pool.free(block.address).unwrap();
         self.assert_sound();
+    }
+
+    pub fn give_all(&self, blocks: &[Block]) {
+        for block in blocks {
+            self.give(block);
+        }
     }
 
     pub fn trim(&self) -> Bytes {

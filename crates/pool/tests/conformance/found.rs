@@ -14,12 +14,12 @@ const MIB: u64 = 1 << 20;
 pub fn programs_that_failed_once_pass(pool: MakePool) {
     let broken: Vec<String> = programs()
         .into_iter()
-        .filter_map(|(name, ops)| play(pool, Program { ops }).err().map(|why| format!("{name}: {why}")))
+        .filter_map(|(name, ops)| play(pool, &Program { ops }).err().map(|why| format!("{name}: {why}")))
         .collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-fn play(pool: MakePool, program: Program) -> Result<(), String> {
+fn play(pool: MakePool, program: &Program) -> Result<(), String> {
     let options = SimulatedOptions { contents: true, capacity: Some(Bytes::new(128 * MIB)), ..options() };
     let device = Arc::new(Failing::new(Simulated::new(options).unwrap(), FailPlan::new(FailWhen::Never)));
     let source = Arc::new(Watching::new(device.clone()));
@@ -31,7 +31,7 @@ fn play(pool: MakePool, program: Program) -> Result<(), String> {
         gives_all_back: true,
         source_fails: false,
     };
-    run(&program, &subject).map_err(|violation| violation.to_string())
+    run(program, &subject).map_err(|violation| violation.to_string())
 }
 
 fn ask(stream: u64, bytes: u64) -> Ask {

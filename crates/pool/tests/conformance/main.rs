@@ -36,19 +36,18 @@ macro_rules! conformance {
     };
 }
 
-/// Holds a strategy to all checks over all sources.
+/// Holds a strategy to all checks: over all sources, or over simulated ones where it is a variation of another.
 macro_rules! conform {
     ($strategy:ident) => {
+        conform!($strategy: host_base_pages host_transparent_pages scratch_file simulated simulated_with_contents
+            simulated_with_a_capacity simulated_with_large_grains cuda_device cuda_pinned);
+    };
+    ($strategy:ident simulated) => {
+        conform!($strategy: simulated simulated_with_contents simulated_with_a_capacity simulated_with_large_grains);
+    };
+    ($strategy:ident: $($source:ident)*) => {
         mod $strategy {
-            checks!(conformance $strategy host_base_pages;);
-            checks!(conformance $strategy host_transparent_pages;);
-            checks!(conformance $strategy scratch_file;);
-            checks!(conformance $strategy simulated;);
-            checks!(conformance $strategy simulated_with_contents;);
-            checks!(conformance $strategy simulated_with_a_capacity;);
-            checks!(conformance $strategy simulated_with_large_grains;);
-            checks!(conformance $strategy cuda_device;);
-            checks!(conformance $strategy cuda_pinned;);
+            $(checks!(conformance $strategy $source;);)*
 
             #[test]
             fn whichever_call_of_the_source_fails_the_pool_goes_on() {
@@ -72,5 +71,5 @@ conform!(caching);
 conform!(expandable);
 conform!(arena);
 conform!(planned);
-conform!(planned_in_the_background);
-conform!(planned_by_its_period);
+conform!(planned_in_the_background simulated);
+conform!(planned_by_its_period simulated);

@@ -1,5 +1,7 @@
 //! The strategies that the checks are run over.
 
+#![expect(clippy::unnecessary_wraps, reason = "some strategies can fail to be made")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -56,8 +56,8 @@ fn a_run_without_steps_is_all_tail() {
 
 #[test]
 fn a_replay_can_be_watched_and_stopped() {
-    let rows: String = (0..3000).map(|id| format!("alloc,{id},512,0\n")).collect();
-    let run = trace(&rows);
+    let rows: Vec<String> = (0..3000).map(|id| format!("alloc,{id},512,0")).collect();
+    let run = trace(&rows.join("\n"));
     let mut looks = Vec::new();
     let mut watch = |progress: lowtide_pool::ReplayProgress| {
         looks.push((progress.played, progress.of));

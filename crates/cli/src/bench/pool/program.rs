@@ -79,13 +79,13 @@ impl Opened {
             stream: StreamId::default(),
             thread: ThreadId(thread as u64),
         };
-        arena.alloc(&request).map(Held::Address).map_err(fault)
+        arena.alloc(&request).map(Held::Address).map_err(|error| fault(&error))
     }
 
     /// Takes a block back.
     pub fn free(&self, held: Held) -> Result<(), Failure> {
         match (held, &self.arena) {
-            (Held::Address(address), Some(arena)) => arena.free(address).map_err(fault),
+            (Held::Address(address), Some(arena)) => arena.free(address).map_err(|error| fault(&error)),
             (Held::Memory(memory), _) => {
                 drop(black_box(memory));
                 Ok(())
@@ -110,7 +110,7 @@ impl Opened {
     }
 }
 
-fn fault(error: lowtide_pool::Error) -> Failure {
+fn fault(error: &lowtide_pool::Error) -> Failure {
     Failure::Fault(format!("the arena did not serve the benchmark's program: {error}"))
 }
 

@@ -48,13 +48,13 @@ fn traces_table(rows: &[traces::Row]) -> Vec<Vec<String>> {
         ]);
         let target = row.target;
         table.push(vec![
-            "  to reach".to_owned(),
+            "  at most".to_owned(),
             String::new(),
             String::new(),
-            format!("≤ {}", percent(target.arena_waste)),
-            target.arena_calls.map(|calls| format!("≤ {calls}")).unwrap_or_default(),
+            percent(target.arena_waste),
+            target.arena_calls.map(|calls| calls.to_string()).unwrap_or_default(),
             String::new(),
-            target.planned_above_bound.map(|part| format!("≤ {}", percent(part))).unwrap_or_default(),
+            target.planned_above_bound.map(percent).unwrap_or_default(),
             target.planned_calls.map(|calls| calls.to_string()).unwrap_or_default(),
         ]);
     }

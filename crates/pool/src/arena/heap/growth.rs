@@ -13,10 +13,26 @@ const MOST_HANDLES: u64 = 16_384;
 /// Handles that are larger would strand too much memory.
 const LARGEST_GRAIN: u64 = 64 << 20;
 
+/// Without second addresses handles need not be small, and few calls are better than many.
+const LEAST_GROWTH: u64 = 1 << 20;
+
 impl Heap {
+    /// Adds `need` bytes at the end of the ground, or, where there are no addresses left, `whole` in a gap of it.
+    pub(in crate::arena) fn grow(&mut self, need: u64, whole: u64, books: &mut Books) -> Result<(), SourceError> {
+        match self.extend(need, books) {
+            Err(SourceError::OutOfAddresses { .. }) => {
+                let whole = whole.next_multiple_of(self.granularity);
+                let start = self.ground_addresses(whole)?;
+                self.commit(start, whole, books)
+            }
+            other => other,
+        }
+    }
+
     /// Adds new memory at the end of the ground.
-    pub(in crate::arena) fn extend(&mut self, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
-        let bytes = bytes.next_multiple_of(self.granularity);
+    fn extend(&mut self, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+        let least = if self.aliases { self.granularity } else { self.granularity.max(LEAST_GROWTH) };
+        let bytes = bytes.next_multiple_of(least);
         if self.ground_end + bytes > self.border {
             return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
         }
@@ -102,6 +118,7 @@ impl Heap {
         }
         let last = self.ground_places().next_back();
         self.ground_end = last.map_or(0, |(place, bytes)| place + bytes);
+        self.tidy_windows();
         Ok(returned)
     }
 

@@ -32,14 +32,14 @@ impl Heap {
         let tail = self.free.ending_at(self.ground_end).map_or(0, |(_, length)| length);
         let need = bytes.saturating_sub(tail).next_multiple_of(self.granularity);
         if !self.aliases || books.reserved + need <= books.allowance(bytes) {
-            return self.extend(need, books);
+            return self.grow(need, bytes, books);
         }
         let way = self.cheapest_window(bytes, books.left());
         if way.missing >= need {
-            return self.extend(need, books);
+            return self.grow(need, bytes, books);
         }
         match self.widen(&way, books) {
-            Err(SourceError::OutOfAddresses { .. }) => self.extend(need, books),
+            Err(SourceError::OutOfAddresses { .. }) => self.grow(need, bytes, books),
             other => other,
         }
     }
@@ -60,6 +60,9 @@ impl Heap {
     /// The window that can hold `bytes` with the least new memory, and then with the fewest calls: a new one, or one whose
     /// end is free.
     fn cheapest_window(&self, bytes: u64, calls: u64) -> Way {
+        if calls == 0 {
+            return Way { window: None, chosen: Vec::new(), missing: bytes };
+        }
         let mut free = self.free_handles();
         free.sort_unstable();
         let fresh = Way::of(None, bytes, free.clone(), calls);
@@ -92,7 +95,10 @@ impl Heap {
         for &(length, index) in &way.chosen {
             let Some(from) = self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]) else { continue };
             let span = Span::new(self.address(from), Bytes::new(length));
-            self.source.alias(span, self.address(at))?;
+            if let Err(error) = self.source.alias(span, self.address(at)) {
+                self.tidy_windows();
+                return Err(error);
+            }
             books.mapped();
             self.add_place(index, at);
             self.free.insert(at, length);
@@ -137,12 +143,12 @@ impl Heap {
     pub(super) fn drop_alias(&mut self, at: u64, books: &mut Books) -> Result<(), SourceError> {
         let Some(&index) = self.places.get(&at) else { return Ok(()) };
         let Some(handle) = self.handles[index.0 as usize].as_mut() else { return Ok(()) };
-        if handle.users > 0 && handle.active == at {
+        if (handle.users > 0 && handle.active == at) || self.lent.contains_key(&at) {
             return Ok(());
         }
         self.source.decommit(Span::new(self.span.start + at, Bytes::new(handle.bytes)))?;
         books.unmapped();
-        if handle.users == 0 {
+        if handle.users == 0 && !handle.places.iter().any(|place| self.lent.contains_key(place)) {
             self.free.remove(at, handle.bytes);
         }
         handle.places.retain(|&place| place != at);
@@ -155,7 +161,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Gives up the oldest windows while there are too many second addresses, as far as the step's calls go. The caller
+    /// Gives up windows while there are too many second addresses, as far as the step's calls go. The caller
     /// knows that queued work is done.
     pub(in crate::arena) fn close_old_windows(&mut self, books: &mut Books) -> Result<(), SourceError> {
         let oldest: Vec<u64> = self.windows.keys().copied().collect();
@@ -168,15 +174,33 @@ impl Heap {
         Ok(())
     }
 
+    /// Forgets windows under which there is nothing any more, and how far the others reach.
+    pub(super) fn tidy_windows(&mut self) {
+        let starts: Vec<u64> = self.windows.keys().copied().collect();
+        for start in starts {
+            let Some(&Window { end, limit }) = self.windows.get(&start) else { continue };
+            let last = self.places.range(start..end).next_back().and_then(|(&place, &index)| {
+                self.handles[index.0 as usize].as_ref().map(|handle| place + handle.bytes)
+            });
+            if let Some(end) = last {
+                self.windows.insert(start, Window { end, limit });
+            } else {
+                self.windows.remove(&start);
+                self.closed.insert(start, limit + self.granularity - start);
+            }
+        }
+    }
+
     /// Takes the second addresses in a window away, unless one of them is in use.
     fn close_window(&mut self, start: u64, books: &mut Books) -> Result<(), SourceError> {
         let Some(&Window { end, limit }) = self.windows.get(&start) else { return Ok(()) };
         let places: Vec<(u64, HandleIndex)> =
             self.places.range(start..end).map(|(&place, &index)| (place, index)).collect();
         let idle = places.iter().all(|&(place, index)| {
-            self.handles[index.0 as usize]
-                .as_ref()
-                .is_some_and(|handle| handle.places[0] != place && (handle.users == 0 || handle.active != place))
+            !self.lent.contains_key(&place)
+                && self.handles[index.0 as usize]
+                    .as_ref()
+                    .is_some_and(|handle| handle.places[0] != place && (handle.users == 0 || handle.active != place))
         });
         if !idle {
             return Ok(());
