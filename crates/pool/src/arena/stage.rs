@@ -32,7 +32,6 @@ struct Word(AtomicU64);
 #[derive(Debug)]
 #[repr(align(128))]
 struct Follower {
-    lane: Lane,
     inner: Mutex<Following>,
 }
 
@@ -68,6 +67,8 @@ pub(super) struct Stage {
     begin_of: Vec<u32>,
     /// How many blocks that are not of this plan lie on a slot.
     blocked: Vec<AtomicU32>,
+    /// The lanes, apart from what changes about them, and for each how far it has come.
+    lanes: Vec<Lane>,
     followers: Vec<Follower>,
     /// Allocations of lanes that the plan does not have.
     strays: AtomicU64,
@@ -92,13 +93,14 @@ impl Stage {
             let mut cursor = Cursor::new(&plan, lane);
             cursor.restart_in(&plan, 0);
             let following = Following { cursor, served: Served::default() };
-            Follower { lane, inner: Mutex::new(following) }
+            Follower { inner: Mutex::new(following) }
         };
         Self {
             live: (0..words).map(|_| Word::default()).collect(),
             current: (0..places).map(|_| AtomicU32::new(NONE)).collect(),
             blocked: plan.slots.iter().map(|_| AtomicU32::new(0)).collect(),
-            followers: lanes.into_iter().map(follower).collect(),
+            followers: lanes.iter().copied().map(follower).collect(),
+            lanes,
             bit_of,
             rivals,
             begins,
@@ -118,11 +120,11 @@ impl Stage {
     /// Serves a request if its lane is one of the plan's and its place is free.
     pub(super) fn take(&self, request: &Request) -> Found {
         let lane = Lane { thread: request.thread, stream: request.stream };
-        let Some(follower) = self.followers.iter().find(|follower| follower.lane == lane) else {
+        let Some(place) = self.lanes.iter().position(|&own| own == lane) else {
             self.strays.fetch_add(1, Relaxed);
             return Found::Missed;
         };
-        let mut following = locked(&follower.inner);
+        let mut following = locked(&self.followers[place].inner);
         let found = match following.cursor.next(&self.plan, request.bytes, request.align) {
             None => Found::Missed,
             Some(slot) => match self.plan.slots[slot as usize].offset {
@@ -285,7 +287,7 @@ fn begins(plan: &StepPlan, lanes: &[Lane]) -> (FxHashMap<u64, u32>, Vec<u32>, u3
                 next - 1
             });
         }
-        next = next.next_multiple_of(APART);
+        next = (next + APART).next_multiple_of(APART);
     }
     (begins, begin_of, next)
 }

@@ -197,19 +197,17 @@ impl State {
         if self.give_back().is_err() {
             return;
         }
-        match self.build(plan) {
-            Ok(serving) => {
-                self.origin = Some(Arc::clone(plan));
-                let serving = Arc::new(serving);
-                self.books.staged = serving.stage.plan().height.get();
-                self.published.store(Some(Arc::clone(&serving)));
-                self.serving = Some(serving);
-            }
-            Err(_) => {
-                self.refused = Some((plan.signature, now + REST));
-                let _ = self.dismantle();
-            }
-        }
+        let Ok(serving) = self.build(plan) else {
+            self.refused = Some((plan.signature, now + REST));
+            // What the source does not take now is given up at a later step.
+            let _ = self.dismantle();
+            return;
+        };
+        let serving = Arc::new(serving);
+        self.origin = Some(Arc::clone(plan));
+        self.books.staged = serving.stage.plan().height.get();
+        self.published.store(Some(Arc::clone(&serving)));
+        self.serving = Some(serving);
     }
 
     /// Lays the ground for `plan` and makes its stage.

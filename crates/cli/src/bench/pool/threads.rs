@@ -12,7 +12,7 @@ use super::program::{ALIVE, Opened, Server, sizes};
 use crate::solving::was_interrupted;
 use crate::{Failure, progress};
 
-const PAIRS_OF_A_STEP: usize = 5_000;
+const PAIRS_OF_A_STEP: usize = 2_000;
 /// Steps before anything is measured: a plan is served by then.
 const WARM_UP: usize = 6;
 const MEASURED: usize = 200;
