@@ -61,7 +61,7 @@ pub(crate) struct DeviceArguments {
     /// The memory that a device has: bytes, or such as 80GiB [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = crate::numbers::size, allow_negative_numbers = true)]
     pub device_memory: Option<Bytes>,
-    /// What a device maps at once: a power of two from 4KiB on
+    /// What a device maps at once: a power of two from 4KiB to 1TiB
     #[arg(
         long,
         value_name = "SIZE",
@@ -228,7 +228,10 @@ fn failure(name: &str, error: ReplayError) -> Failure {
         ReplayError::NoSteps => Failure::unfit(name, error, "leave out `--repeat`, or give a trace with `step` rows"),
         ReplayError::NotAlive { .. } => Failure::unfit(name, error, "record the run again, from its start"),
         ReplayError::Stopped => Failure::Fault(format!("{name}: {error}")),
-        ReplayError::Failed { source, .. } => Failure::Fault(format!("{name}: {source}")),
+        ReplayError::Failed { event, source } => {
+            let why = std::error::Error::source(&source).map(|why| format!(": {why}")).unwrap_or_default();
+            Failure::Fault(format!("{name}: event {event}: {source}{why}"))
+        }
     }
 }
 

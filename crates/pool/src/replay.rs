@@ -24,12 +24,15 @@ pub use sweep::{Setting, Sweep, SweepProgress, sweep};
 /// The smallest page of a simulated device.
 const SMALLEST_PAGE: Bytes = Bytes::new(4096);
 
+/// The largest page of a simulated device.
+const LARGEST_PAGE: Bytes = Bytes::new(1 << 40);
+
 /// The device that a run is played on, and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayOptions {
     /// The memory that each device has; no limit where there is none.
     pub device_memory: Option<Bytes>,
-    /// What a device maps at once: a power of two from 4 KiB on.
+    /// What a device maps at once: a power of two from 4 KiB to 1 TiB.
     pub page: Bytes,
     /// How often the closed steps are played. What the first step makes and no closed step frees is made once; what else
     /// a round leaves is freed before the next. Rows behind the last closed step follow the last round; a `done` among
@@ -45,10 +48,10 @@ impl Default for ReplayOptions {
 
 impl ReplayOptions {
     fn check(&self) -> Result<(), ReplayError> {
-        if self.page.get().is_power_of_two() && self.page >= SMALLEST_PAGE {
+        if self.page.get().is_power_of_two() && (SMALLEST_PAGE..=LARGEST_PAGE).contains(&self.page) {
             Ok(())
         } else {
-            Err(ReplayError::BadPage { page: self.page, smallest: SMALLEST_PAGE })
+            Err(ReplayError::BadPage { page: self.page, smallest: SMALLEST_PAGE, largest: LARGEST_PAGE })
         }
     }
 }
@@ -70,7 +73,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(ReplayProgress) -> ControlFlow<()>;
 /// Rows are played in order, at the time they have; in a trace without times they are 20 µs apart. Time that the
 /// strategy waits for queued work moves all later rows. In a trace with `done` rows a block that is freed serves its
 /// stream again at once where no block is asked for between its `free` and its `done`; otherwise another stream used
-/// it, until its `done` row or, without one, past the end. In a trace without them work is done 100 ms after it was
+/// it, until its `done` row or, without one, for good. In a trace without them work is done 100 ms after it was
 /// queued. `record` rows are passed on. Blocks of no bytes are left out, and so are rows about marks between streams,
 /// about the recorded allocator's own memory and about its failures.
 ///

@@ -216,6 +216,6 @@ fn next(stage: &Stage<'_>, swept: &Swept) -> String {
     } else if line == swept.base_alloc_conf {
         format!("`{}` shows what other allocators do", stage.typed(""))
     } else {
-        format!("`export PYTORCH_ALLOC_CONF={line}` before the program starts")
+        format!("`export PYTORCH_ALLOC_CONF={}` before the program starts", show::quoted(line))
     }
 }

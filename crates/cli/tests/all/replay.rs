@@ -191,7 +191,7 @@ fn what_is_no_recorded_run_is_refused_by_name() {
 fn mistakes_are_told_with_what_to_do() {
     let folder = Folder::with(&[("t.csv", &steps()), ("none.csv", "event,id,bytes,stream\nalloc,a,5,0\n")]);
     let cases: [(&[&str], &str); 6] = [
-        (&["replay", "t.csv", "--page", "3MiB"], "a page of 3145728 is no power of two from 4.0 KiB on"),
+        (&["replay", "t.csv", "--page", "3MiB"], "a page of 3145728 is no power of two from 4.0 KiB to 1.0 TiB"),
         (&["replay", "t.csv", "--repeat", "0"], "write a whole number from 1 on"),
         (&["replay", "none.csv", "--repeat", "2"], "the run closes no step, so there is nothing to repeat"),
         (&["replay", "t.csv", "--device-memory", "-5"], "it must not be negative"),

@@ -234,7 +234,8 @@ impl Drop for Heap {
 
 /// Addresses for a heap over `capacity` bytes of memory: many times as many, or fewer where there are not so many.
 fn reserve(source: &dyn Source, capacity: u64, least: u64) -> Result<Span, SourceError> {
-    let mut wanted = capacity.saturating_mul(ADDRESSES_PER_BYTE);
+    let least = least.max(1);
+    let mut wanted = capacity.saturating_mul(ADDRESSES_PER_BYTE).max(least);
     loop {
         match source.reserve(Bytes::new(wanted)) {
             Err(_) if wanted / 2 >= least => wanted /= 2,

@@ -335,7 +335,8 @@ impl State {
     fn rescue(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
         let wanted = size + align - UNIT;
         if !self.pending.is_empty() {
-            self.wait_for_pending().map_err(Error::Source)?;
+            // Work that cannot be waited for leaves its memory in use.
+            let _ = self.wait_for_pending();
             if let Some(offset) = self.find(home, size, align, request.stream)? {
                 return Ok(offset);
             }

@@ -40,6 +40,7 @@ impl Learner {
             carried.iter().map(|block| Carried { slot: block.slot.map(|slot| slot + shift), ..*block }).collect();
         let shape = doubled.as_ref().unwrap_or(shape);
         let layout = timeline::place_around(shape, &carried, effort).ok()?;
+        let layout = Some(layout).filter(|layout| timeline::holds(shape, layout))?;
         let made = shape.plan(&layout, known.pattern.lanes());
         let steps = if straddles { 2 } else { 1 };
         (layout.height > Bytes::ZERO).then_some(StepPlan { signature: plan.signature, steps, ..made })

@@ -59,7 +59,8 @@ pub(super) fn place_around(shape: &Shape, carried: &[Carried], effort: Effort) -
         let other = place_between(shape, coarseness, carried, effort)?;
         // What relies on less order misses less, and lanes that share no memory do not slow each other down.
         let enough = best.height.get() + best.height.get() / WORTH;
-        if other.height > Bytes::ZERO && other.height.get() <= enough {
+        let none = best.height == Bytes::ZERO;
+        if other.height > Bytes::ZERO && (none || other.height.get() <= enough) {
             best = other;
         }
     }

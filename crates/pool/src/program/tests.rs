@@ -56,7 +56,7 @@ impl Slots {
 
     fn index(&self, address: Address) -> Result<usize, Error> {
         let offset = address.0.checked_sub(self.span.start).filter(|offset| offset / SLOT < 64);
-        let whole = |offset: &u64| self.flaw == Flaw::TakesAnyFree || offset % SLOT == 0;
+        let whole = |offset: &u64| self.flaw == Flaw::TakesAnyFree || offset.is_multiple_of(SLOT);
         offset.filter(whole).map(|offset| (offset / SLOT) as usize).ok_or(Error::ForeignAddress { address })
     }
 

@@ -6,12 +6,14 @@ use lowtide_core::Bytes;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The page of the device is none that there is; give another.
-    #[error("a page of {page} is no power of two from {smallest} on", page = page.get())]
+    #[error("a page of {page} is no power of two from {smallest} to {largest}", page = page.get())]
     BadPage {
         /// What was asked for.
         page: Bytes,
         /// The smallest there is.
         smallest: Bytes,
+        /// The largest there is.
+        largest: Bytes,
     },
     /// A run that closes no step cannot be repeated; play it once.
     #[error("the run closes no step, so there is nothing to repeat")]

@@ -17,6 +17,8 @@ pub struct Replay {
     /// For each closed step the handles that were created, mapped, unmapped or given back; the set-up counts into the
     /// first. One more where there were any behind the last closed step.
     pub driver_calls_per_step: Vec<u64>,
+    /// The same behind the last closed step.
+    pub driver_calls_behind: u64,
     /// The most that was reserved in each of them.
     pub reserved_per_step: Vec<Bytes>,
     /// The most that was asked for in each of them.

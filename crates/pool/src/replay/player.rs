@@ -1,10 +1,12 @@
 //! The player: goes through a score row by row, tells each row to the pool of its device and keeps the books.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use lowtide_core::{Action, Align, BlockIndex, Bytes, Event, StreamId};
-use lowtide_memory::{Calls, Error as SourceError, Simulated, SimulatedOptions, Source};
+use lowtide_memory::{Calls, Error as SourceError, Lag, Simulated, SimulatedOptions, Source};
 
 use super::account::{Account, StepAccount};
 use super::outcome::{DeviceReplay, PlanUse, Refusal, Replay, Warm};
@@ -66,6 +68,8 @@ enum Place {
     Unserved,
     /// Freed, and the device is not done with it.
     Pending,
+    /// Freed, and the device was done with it before its row, because an allocator waited for that.
+    Done,
 }
 
 struct Player<'a> {
@@ -76,6 +80,8 @@ struct Player<'a> {
     align: Align,
     /// What waiting has held all later rows up.
     delay_ns: u64,
+    /// When the device is done with blocks that were freed, the first first.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
     out_of_memory: Option<Refusal>,
 }
 
@@ -97,6 +103,7 @@ impl<'a> Player<'a> {
             stopwatch: Stopwatch::new(),
             align: Align::new(ALIGN).unwrap_or(Align::ONE),
             delay_ns: 0,
+            due: BinaryHeap::new(),
             out_of_memory: None,
         })
     }
@@ -114,11 +121,11 @@ impl<'a> Player<'a> {
             }
             match std::mem::replace(&mut self.places[place], Place::Nowhere) {
                 Place::Nowhere => {}
-                Place::At(address) => {
+                place @ Place::At(address) => {
                     self.let_go(block, address, 0)?;
-                    self.end(block);
+                    self.end(block, place);
                 }
-                Place::Unserved | Place::Pending => self.end(block),
+                place @ (Place::Unserved | Place::Pending | Place::Done) => self.end(block, place),
             }
         }
         Ok(())
@@ -133,8 +140,8 @@ impl<'a> Player<'a> {
             }
             Action::Free { block } => self.free(block, (passage, event)),
             Action::Done { block } => {
-                self.places[block.0 as usize] = Place::Nowhere;
-                self.end(block);
+                let place = std::mem::replace(&mut self.places[block.0 as usize], Place::Nowhere);
+                self.end(block, place);
                 Ok(())
             }
             Action::Record { block } => self.record(block, row.stream, event),
@@ -164,6 +171,8 @@ impl<'a> Player<'a> {
         let device = &mut self.devices[place];
         match self.stopwatch.lap(|| device.running.pool().alloc(&request)) {
             Ok(address) => {
+                self.expire();
+                let device = &mut self.devices[place];
                 device.account.begin(bytes);
                 self.places[block.0 as usize] = Place::At(address);
             }
@@ -198,11 +207,14 @@ impl<'a> Player<'a> {
                 device.running.pool().record(address, OTHER_STREAM).map_err(failed)?;
             }
             device.source.set_lag(freeing.lag);
+            if let Lag::At(time) = freeing.lag {
+                self.due.push(Reverse((time, block.0)));
+            }
             self.let_go(block, address, event)?;
         }
         if !self.score.has_done_rows {
             self.places[block.0 as usize] = Place::Nowhere;
-            self.end(block);
+            self.end(block, Place::Pending);
         }
         Ok(())
     }
@@ -239,12 +251,25 @@ impl<'a> Player<'a> {
     }
 
     /// A block that was asked for is no longer there.
-    fn end(&mut self, block: BlockIndex) {
+    fn end(&mut self, block: BlockIndex, place: Place) {
         let bytes = self.score.block(block).bytes;
         let device = &mut self.devices[self.score.device(block)];
         device.bound.end(bytes);
-        if self.out_of_memory.is_none() {
+        if self.out_of_memory.is_none() && place != Place::Done {
             device.account.end(bytes);
+        }
+    }
+
+    /// Ends blocks that the device is done with, where waiting has brought it further than the rows.
+    fn expire(&mut self) {
+        let now = self.devices.iter().map(|device| device.source.now_ns()).max().unwrap_or_default();
+        while let Some(Reverse((_, block))) = self.due.peek().copied().filter(|Reverse((time, _))| *time <= now) {
+            self.due.pop();
+            if self.places[block as usize] == Place::Pending {
+                self.places[block as usize] = Place::Done;
+                let block = BlockIndex(block);
+                self.devices[self.score.device(block)].account.end(self.score.block(block).bytes);
+            }
         }
     }
 
@@ -266,11 +291,8 @@ impl<'a> Player<'a> {
         let closed = self.devices.first().map_or(0, |device| device.account.steps.len());
         let step = |place: usize| add(accounts().filter_map(|account| account.steps.get(place).copied()));
         let tail = add(accounts().map(Account::open_step));
-        let mut steps: Vec<StepAccount> = (0..closed).map(step).collect();
+        let steps: Vec<StepAccount> = (0..closed).map(step).collect();
         let warm = warm(steps.iter().copied().skip(WARM_UP).chain([tail]));
-        if tail.driver_calls > 0 {
-            steps.push(tail);
-        }
         let devices = self.devices.iter().zip(&self.score.devices).map(|(device, &number)| DeviceReplay {
             device: number,
             peak_requested: device.account.peak_live(),
@@ -285,6 +307,7 @@ impl<'a> Player<'a> {
             bound: sum(self.devices.iter().map(|device| device.bound.peak_live())),
             steps: closed,
             driver_calls_per_step: steps.iter().map(|step| step.driver_calls).collect(),
+            driver_calls_behind: tail.driver_calls,
             reserved_per_step: steps.iter().map(|step| Bytes::new(step.reserved)).collect(),
             requested_per_step: steps.iter().map(|step| Bytes::new(step.requested)).collect(),
             warm: warm.filter(|_| closed > WARM_UP),

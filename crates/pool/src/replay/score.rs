@@ -185,7 +185,9 @@ impl<'a> Score<'a> {
             Fate::Unknown => Freeing { lag: self.usual_lag(), is_shared: false },
             Fate::AtOnce(event) => Freeing { lag: at(done(event)), is_shared: false },
             Fate::Later(event) => Freeing { lag: at(done(event)), is_shared: !known.is_recorded },
-            Fate::NotYet => Freeing { lag: at(end()), is_shared: !known.is_recorded },
+            // The device is done with everything when steps are played again.
+            Fate::NotYet if passage.round < self.repeat => Freeing { lag: at(end()), is_shared: !known.is_recorded },
+            Fate::NotYet => Freeing { lag: Lag::Never, is_shared: !known.is_recorded },
         }
     }
 

@@ -66,7 +66,9 @@ fn threads_never_pass_the_limit_together_and_lose_no_count() {
                     }
                     assert!(pool.stats().live <= pool.limit());
                 }
-                blocks.into_iter().for_each(|block| pool.free(block).unwrap());
+                for block in blocks {
+                    pool.free(block).unwrap();
+                }
             });
         }
     });

@@ -109,7 +109,9 @@ fn counts_of_threads_add_up() {
                     if round % 10 == 0 {
                         pool.step();
                     }
-                    blocks.into_iter().for_each(|block| pool.free(block).unwrap());
+                    for block in blocks {
+                        pool.free(block).unwrap();
+                    }
                 }
             });
         }
