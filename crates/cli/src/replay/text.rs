@@ -55,18 +55,29 @@ fn headline(stage: &Stage<'_>, played: &[Numbers], best: &Numbers) -> Vec<String
             None => format!("{} reserves {} for {}", one.strategy, one.peak_reserved, one.peak_requested),
         };
         let wasted = one.fits().then(|| format!("{} wasted", percent(one.fragmentation)));
-        return [Some(answer), wasted].into_iter().flatten().collect();
+        let room = (one.fits() && !limit.is_empty()).then(|| format!("it fits{limit}"));
+        return [Some(answer), wasted, room].into_iter().flatten().collect();
     }
     let fitting = played.iter().filter(|numbers| numbers.fits()).count();
     if fitting == 0 {
         return vec![format!("no allocator fits{limit}"), format!("{} alive at once", best.bound)];
     }
-    let some = (fitting < played.len()).then(|| format!("{fitting} of {} allocators fit{limit}", played.len()));
+    let some = if fitting < played.len() {
+        Some(format!("{fitting} of {} allocators fit{limit}", played.len()))
+    } else {
+        (!limit.is_empty()).then(|| format!("all {fitting} fit{limit}"))
+    };
     let least = format!("{} reserves {}", best.strategy, best.peak_reserved);
     let beside = played.iter().find(|numbers| numbers.strategy == "caching" && numbers.fits() && *numbers != best);
-    let beside = beside.map(|caching| format!("PyTorch's default {}", caching.peak_reserved));
+    let usual = caching_name(stage);
+    let beside = beside.map(|caching| format!("{usual} {}", caching.peak_reserved));
     let alive = format!("{} alive at once", best.peak_requested);
     [some, Some(alive), Some(least), beside].into_iter().flatten().collect()
+}
+
+/// What to call PyTorch's native allocator: its default, unless the user gave it settings.
+fn caching_name(stage: &Stage<'_>) -> &'static str {
+    if stage.arguments.alloc_conf.to_string().is_empty() { "PyTorch's default" } else { "PyTorch's native one as set" }
 }
 
 fn about(numbers: &Numbers) -> Vec<String> {
