@@ -6,6 +6,7 @@
 mod bench;
 mod failures;
 mod found;
+mod named_streams;
 mod programs;
 mod sources;
 mod strategies;

@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::sync::{Arc, Once};
 
+use super::named_streams::NamedStreams;
 use lowtide_core::Bytes;
 use lowtide_memory::cuda::{CudaDevice, CudaPinned};
 use lowtide_memory::{Error, Host, HostOptions, Pages, ScratchFile, Simulated, SimulatedOptions, Source};
@@ -85,7 +86,7 @@ pub fn cuda_pinned() -> Option<Ground> {
 fn there<S: Source + 'static>(source: Result<S, Error>) -> Option<Ground> {
     static SAID: Once = Once::new();
     match source {
-        Ok(source) => Ground::of(source),
+        Ok(source) => Ground::of(NamedStreams(source)).map(|ground| ground.percent(6)),
         Err(Error::NoDriver { why }) => {
             SAID.call_once(|| {
                 // Not by `eprintln!`, which is shown for failed tests alone.
