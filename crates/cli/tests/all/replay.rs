@@ -136,7 +136,8 @@ fn a_sweep_prints_the_line_to_use_and_what_it_saves() {
     assert!(ended.data.contains(" less than PyTorch's default"), "{}", ended.data);
     let line = ended.data.lines().last().unwrap();
     assert!(line.starts_with("PYTORCH_ALLOC_CONF=") && line.contains("expandable_segments:True"), "{}", ended.data);
-    assert_eq!(ended.talk, format!("next: `export {line}` before the program starts\n"));
+    let quoted = line.replacen('=', "='", 1);
+    assert_eq!(ended.talk, format!("next: `export {quoted}'` before the program starts\n"));
     let json = json(&["--sweep"]);
     assert_eq!(format!("PYTORCH_ALLOC_CONF={}", json["alloc_conf"].as_str().unwrap()), line);
     let (base, best) = (json["base_peak_reserved"].as_u64().unwrap(), json["peak_reserved"].as_u64().unwrap());
