@@ -92,7 +92,7 @@ impl<'a> Player<'a> {
             let simulated = SimulatedOptions { capacity, granularity, ..SimulatedOptions::default() };
             let source = Arc::new(Simulated::new(simulated).map_err(Error::Source)?);
             source.set_lag(score.usual_lag());
-            let running = strategy.open(source.clone())?;
+            let running = strategy.open(source.clone(), score.closes_steps())?;
             Ok(Device { source, running, account: Account::default(), bound: Account::default() })
         };
         let devices: Result<Vec<Device>, Error> = score.devices.iter().map(device).collect();

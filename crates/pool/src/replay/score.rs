@@ -170,6 +170,11 @@ impl<'a> Score<'a> {
         self.known[block.0 as usize].stays
     }
 
+    /// Whether the run says itself where steps end.
+    pub(super) fn closes_steps(&self) -> bool {
+        self.closed > 0
+    }
+
     /// When marks pass that are made at no free.
     pub(super) fn usual_lag(&self) -> Lag {
         if self.has_done_rows { Lag::After(0) } else { Lag::After(LAG_NS) }

@@ -1,6 +1,7 @@
 //! Which strategies a run can be played on, and the pool that each of them is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lowtide_memory::Source;
 
@@ -30,9 +31,10 @@ impl Strategy {
         Self::Arena(ArenaOptions::default())
     }
 
-    /// The arena with a learner that plans in the thread that closes a step.
+    /// The arena with a learner that plans in the thread that closes a step, with time to do so on a busy machine.
     pub fn planned() -> Self {
-        let learner = LearnerOptions { background: false, ..LearnerOptions::default() };
+        let time_limit = Duration::from_secs(4);
+        let learner = LearnerOptions { time_limit, background: false, ..LearnerOptions::default() };
         Self::Planned(ArenaOptions { learner: Some(learner), ..ArenaOptions::default() })
     }
 
@@ -52,11 +54,15 @@ impl Strategy {
         }
     }
 
-    /// Its pool over `source`.
-    pub(super) fn open(&self, source: Arc<dyn Source>) -> Result<Running, Error> {
+    /// Its pool over `source`; steps are found by their period where the run `closes_steps` nowhere.
+    pub(super) fn open(&self, source: Arc<dyn Source>, closes_steps: bool) -> Result<Running, Error> {
         Ok(match self {
             Self::Arena(options) => Running::Plain(Box::new(Arena::new(source, options.clone())?)),
-            Self::Planned(options) => Running::Learning(Box::new(Arena::new(source, options.clone())?)),
+            Self::Planned(options) => {
+                let find_steps = options.find_steps || !closes_steps;
+                let options = ArenaOptions { find_steps, ..options.clone() };
+                Running::Learning(Box::new(Arena::new(source, options)?))
+            }
             Self::Caching(options) => Running::Plain(Box::new(Caching::new(source, options.clone()))),
             Self::Expandable(options) => Running::Plain(Box::new(Expandable::new(source, options.clone()))),
         })
