@@ -2,9 +2,11 @@
 //! offsets. Free memory that lies scattered is brought together by giving handles a second address, never by copying.
 
 mod books;
+mod building;
 mod ground;
 mod heap;
 mod learning;
+mod placing;
 mod runs;
 mod serving;
 mod stage;

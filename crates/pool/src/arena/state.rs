@@ -34,7 +34,7 @@ const EXBIBYTE: u64 = 1 << 60;
 #[derive(Debug)]
 pub(super) struct Zone {
     pub(super) heap: Heap,
-    freed: Freed,
+    pub(super) freed: Freed,
 }
 
 /// Where a block lies.
@@ -75,7 +75,7 @@ pub(super) struct State {
     pub(super) large: Zone,
     pub(super) blocks: FxHashMap<u64, Block>,
     /// Freed blocks that other streams still use, each with its marks.
-    pending: VecDeque<(u64, Vec<Mark>)>,
+    pub(super) pending: VecDeque<(u64, Vec<Mark>)>,
     pub(super) queues: Queues,
     pub(super) books: Books,
     since_step: u64,
@@ -303,106 +303,6 @@ impl State {
         }
     }
 
-    /// Where to put a block; makes room where there is none.
-    fn place(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
-        if let Some(offset) = self.find(home, size, align, request.stream)? {
-            return Ok(offset);
-        }
-        let wanted = size + align - UNIT;
-        self.yield_stage();
-        if !self.pending.is_empty() {
-            self.poll();
-            if let Some(offset) = self.find(home, size, align, request.stream)? {
-                return Ok(offset);
-            }
-        }
-        let Self { books, small, large, .. } = self;
-        let zone = if home == Home::Small { small } else { large };
-        match zone.heap.make_room(wanted, books) {
-            Ok(()) => {}
-            Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
-                return self.rescue(home, size, align, request);
-            }
-            Err(error) => return Err(Error::Source(error)),
-        }
-        match self.find(home, size, align, request.stream)? {
-            Some(offset) => Ok(offset),
-            None => Err(self.out_of_memory(request)),
-        }
-    }
-
-    /// Tries what is left when the source has no more memory.
-    fn rescue(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
-        let wanted = size + align - UNIT;
-        if !self.pending.is_empty() {
-            // Work that cannot be waited for leaves its memory in use.
-            let _ = self.wait_for_pending();
-            if let Some(offset) = self.find(home, size, align, request.stream)? {
-                return Ok(offset);
-            }
-        }
-        let Self { books, small, large, .. } = self;
-        let zone = if home == Home::Small { small } else { large };
-        let gathered = zone.heap.gather(wanted, books);
-        if !matches!(gathered, Ok(true)) {
-            self.lower_stage();
-            let _ = self.dismantle();
-            self.give_back().map_err(Error::Source)?;
-            if let Some(offset) = self.find(home, size, align, request.stream)? {
-                return Ok(offset);
-            }
-            let Self { books, small, large, .. } = self;
-            let zone = if home == Home::Small { small } else { large };
-            match zone.heap.grow(wanted, wanted, books) {
-                Ok(()) => {}
-                Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
-                    return Err(self.out_of_memory(request));
-                }
-                Err(error) => return Err(Error::Source(error)),
-            }
-        }
-        match self.find(home, size, align, request.stream)? {
-            Some(offset) => Ok(offset),
-            None => Err(self.out_of_memory(request)),
-        }
-    }
-
-    fn out_of_memory(&mut self, request: &Request) -> Error {
-        let stats = self.stats();
-        Error::OutOfMemory { asked: request.bytes, live: stats.live, reserved: stats.reserved }
-    }
-
-    /// A place in free memory that `stream` may use: at once where there is one, else behind other streams' work.
-    fn find(&mut self, home: Home, size: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
-        const TRIES: usize = 8;
-        let zone = if home == Home::Small { &self.small } else { &self.large };
-        let Some(best) = zone.heap.best(size, align) else { return Ok(None) };
-        if !self.queues.several() {
-            return Ok(Some(best));
-        }
-        let others: Vec<u64> = zone.heap.fitting(size, align).map(|(at, _)| at).take(TRIES).collect();
-        for at in std::iter::once(best).chain(others) {
-            if self.waits(home, at, size, stream).is_empty() {
-                self.zone(home).freed.cut(at, at + size);
-                return Ok(Some(at));
-            }
-        }
-        for (owner, position) in self.waits(home, best, size, stream) {
-            self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
-        }
-        self.zone(home).freed.cut(best, best + size);
-        Ok(Some(best))
-    }
-
-    /// For whom `stream` has to wait before it uses a range.
-    fn waits(&mut self, home: Home, at: u64, size: u64, stream: StreamId) -> Vec<(StreamId, super::streams::Position)> {
-        let zone = if home == Home::Small { &self.small } else { &self.large };
-        let ranges = zone.heap.footprint(at, size);
-        let mut owners: Vec<_> = ranges.into_iter().flat_map(|(start, end)| zone.freed.owners(start, end)).collect();
-        owners.retain(|&(owner, position)| self.queues.must_wait(stream, owner, position, &*self.source));
-        owners
-    }
-
     /// Notes the use of a stream. What was freed before the second stream came belongs to the first.
     pub(super) fn meet(&mut self, stream: StreamId) {
         if !self.queued || !self.queues.meet(stream) {
@@ -447,7 +347,7 @@ impl State {
     }
 
     /// Waits for the streams that use freed blocks. Blocks whose work never ends in a recording stay.
-    fn wait_for_pending(&mut self) -> Result<(), SourceError> {
+    pub(super) fn wait_for_pending(&mut self) -> Result<(), SourceError> {
         let marks: Vec<Mark> = self.pending.iter().flat_map(|(_, marks)| marks.iter().copied()).collect();
         let mut outcome = Ok(());
         for mark in marks {
