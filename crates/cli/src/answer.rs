@@ -1,7 +1,5 @@
 //! What a command came to, as scripts see it: the exit code.
 
-use std::process::ExitCode;
-
 /// The answer of a command that could be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -9,25 +7,25 @@ pub enum Answer {
     Yes,
     /// It does not fit, was not found in time, or does not hold.
     No,
+    /// A program was run, and ended with this code.
+    Ended(u8),
 }
 
 impl Answer {
     /// The exit code of a command that could not be carried out.
-    pub(crate) fn trouble() -> ExitCode {
-        ExitCode::from(2)
-    }
+    pub(crate) const TROUBLE: u8 = 2;
 
     /// Yes where `holds`.
     pub fn from_bool(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
-}
 
-impl From<Answer> for ExitCode {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Yes => Self::SUCCESS,
-            Answer::No => Self::from(1),
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Yes => 0,
+            Self::No => 1,
+            Self::Ended(code) => code,
         }
     }
 }

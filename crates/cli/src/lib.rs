@@ -34,7 +34,6 @@ pub mod report;
 pub mod synthetic;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -45,7 +44,7 @@ pub use failure::Failure;
 
 /// Runs the command that `arguments` give, the program's name first, and returns its exit code: 0 for done, 1 for
 /// a no, 2 for bad usage, bad input or an internal error. Never panics.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -58,10 +57,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(answer)
     });
     match ended {
-        Ok(answer) => answer.into(),
+        Ok(answer) => answer.code(),
         Err(failure) => {
             console.report(&failure);
-            Answer::trouble()
+            Answer::TROUBLE
         }
     }
 }

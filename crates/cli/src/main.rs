@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    lowtide_cli::run(std::env::args_os())
+    ExitCode::from(lowtide_cli::run(std::env::args_os()))
 }

@@ -1,7 +1,6 @@
 //! What clap has to say, said as everything else is: help to stdout, a mistake as one `error:` line with a `hint:`.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -9,19 +8,19 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use crate::{Answer, Cli, Console, Failure, numbers};
 
 /// Prints `error` about `arguments` and returns the exit code.
-pub(crate) fn answer(error: &Error, arguments: &[OsString]) -> ExitCode {
+pub(crate) fn answer(error: &Error, arguments: &[OsString]) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let _ = error.print();
-            ExitCode::SUCCESS
+            Answer::Yes.code()
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            Answer::trouble()
+            Answer::TROUBLE
         }
         _ => {
             Console::of_process().report(&failure(error, arguments));
-            Answer::trouble()
+            Answer::TROUBLE
         }
     }
 }

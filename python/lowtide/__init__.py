@@ -1,0 +1,8 @@
+"""Lowtide keeps the high-water mark of deep learning low.
+
+`lowtide.torch` serves PyTorch; `python -m lowtide` is the command line.
+"""
+
+from lowtide._lowtide import __version__
+
+__all__ = ["__version__"]

@@ -1,0 +1,14 @@
+"""The command line: `python -m lowtide` is `lowtide`."""
+
+import sys
+
+from lowtide._lowtide import main as run
+
+
+def main() -> int:
+    """Runs the command line with the arguments of this process."""
+    return run(["lowtide", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
