@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, check, completions, demo, explain, plan, replay, report};
+use crate::{bench, check, completions, demo, estimate, explain, plan, record, replay, report, run};
 
 /// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
 #[derive(Debug, Parser)]
@@ -23,6 +23,7 @@ Examples:
   lowtide explain trace.csv.gz            why the peak is what it is
   lowtide report trace.csv.gz -o r.html   a page with pictures
   lowtide replay trace.csv.gz             what each allocator would reserve
+  lowtide record -- python train.py       a trace of a program that uses PyTorch
   lowtide check lifetimes.csv plan.csv    whether a plan holds
 
 Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
@@ -39,6 +40,12 @@ pub enum Verb {
     Report(report::Arguments),
     /// Play a recorded run on several allocators: what each would reserve and cost
     Replay(replay::Arguments),
+    /// Run a program and write down what its PyTorch allocates
+    Record(record::Arguments),
+    /// Run a program whose memory Lowtide serves
+    Run(run::Arguments),
+    /// Tell before renting a GPU whether a PyTorch model's training will fit
+    Estimate(estimate::Arguments),
     /// Tell whether a plan holds
     Check(check::Arguments),
     /// Measure the planner and the allocators, alone or beside others

@@ -7,6 +7,7 @@
 mod answer;
 mod arguments;
 mod beside;
+mod child;
 mod columns;
 mod console;
 mod failure;
@@ -27,10 +28,13 @@ pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod demo;
+pub mod estimate;
 pub mod explain;
 pub mod plan;
+pub mod record;
 pub mod replay;
 pub mod report;
+pub mod run;
 pub mod synthetic;
 
 use std::ffi::OsString;
@@ -71,6 +75,9 @@ fn dispatch(verb: Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Explain(arguments) => explain::run(&arguments, console),
         Verb::Report(arguments) => report::run(&arguments, console),
         Verb::Replay(arguments) => replay::run(&arguments, console),
+        Verb::Record(arguments) => record::run(&arguments, console),
+        Verb::Run(arguments) => run::run(&arguments, console),
+        Verb::Estimate(arguments) => estimate::run(&arguments, console),
         Verb::Check(arguments) => check::run(&arguments, console),
         Verb::Bench(arguments) => bench::run(&arguments, console),
         Verb::Demo(arguments) => demo::run(&arguments, console),

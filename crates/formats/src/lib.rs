@@ -29,6 +29,7 @@ mod records;
 mod shorten;
 mod snapshot;
 mod trace_read;
+mod trace_rows;
 mod trace_write;
 mod usage;
 
@@ -42,5 +43,6 @@ pub use plan_file::{PlanEntry, PlanFile, PlanPool};
 pub use plan_write::write_plan;
 pub use problem_write::write_problem;
 pub use snapshot::{Note, PickleFault, Snapshot};
+pub use trace_rows::{TraceRow, TraceRows, gzip_member};
 pub use trace_write::{write_trace, write_trace_gzip};
 pub use usage::{Run, write_usage};

@@ -211,6 +211,10 @@ impl<S: Source> Source for Failing<S> {
     fn forget(&self, mark: Mark) {
         self.source.forget(mark);
     }
+
+    fn drain(&self) -> Result<(), Error> {
+        self.source.drain()
+    }
 }
 
 /// A number in `[0, 1)` that depends on nothing but its arguments.

@@ -87,6 +87,11 @@ pub(crate) trait Backing: Send + Sync + fmt::Debug {
     fn forget(&self, mark: Mark) {
         let _ = mark;
     }
+
+    /// See [`Source::drain`](crate::Source::drain).
+    fn drain(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The books, and handles that the system has not taken back yet.
@@ -356,6 +361,10 @@ macro_rules! source_by_mapper {
 
             fn forget(&self, mark: $crate::Mark) {
                 self.mapper.forget(mark);
+            }
+
+            fn drain(&self) -> Result<(), $crate::Error> {
+                $crate::mapper::Backing::drain(self.mapper.backing())
             }
         }
     };

@@ -210,4 +210,9 @@ impl Backing for Model {
     fn forget(&self, mark: Mark) {
         self.clock.forget(mark);
     }
+
+    fn drain(&self) -> Result<(), Error> {
+        self.clock.drain();
+        Ok(())
+    }
 }

@@ -38,6 +38,11 @@ impl<T> Slots<T> {
         self.slot(mark)?.value.as_mut()
     }
 
+    /// The values of all marks that are not forgotten.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+    }
+
     /// Forgets a mark.
     pub(crate) fn remove(&mut self, mark: Mark) -> Option<T> {
         let slot = self.slot(mark)?;

@@ -107,4 +107,9 @@ pub trait Source: Send + Sync + fmt::Debug {
 
     /// The caller asks no more about `mark`.
     fn forget(&self, mark: Mark);
+
+    /// Lets the caller wait for all work that is queued on any stream. Memory that the processor alone uses has none.
+    fn drain(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }

@@ -30,7 +30,7 @@ use stage::Found;
 use state::State;
 
 /// Every block begins at a multiple of this.
-const UNIT: u64 = 512;
+pub(crate) const UNIT: u64 = 512;
 
 const UNIT_ALIGN: Align = match Align::new(UNIT) {
     Some(align) => align,
@@ -42,20 +42,57 @@ const UNIT_ALIGN: Align = match Align::new(UNIT) {
 pub struct ArenaOptions {
     /// What may be reserved beyond the most that was ever in use, as a part of it, before handles are moved instead.
     pub slack: f64,
-    /// How many handles may be made, mapped, unmapped or given back in a step after the second. Where they do not
-    /// suffice, memory is taken instead.
+    /// In how many steps, from the first, handles may be made, mapped, unmapped or given back freely.
+    pub warm_up: u64,
+    /// The slack of those steps.
+    pub warm_slack: f64,
+    /// Into how many handles memory is divided between them, about: with many, little of it is stranded.
+    pub warm_handles: u64,
+    /// How many may be in a later step. Where they do not suffice, memory is taken instead.
     pub ration: u64,
+    /// How many may be in a later step in which more is in use than ever before, if that is more.
+    pub record_ration: u64,
     /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
     pub learner: Option<LearnerOptions>,
-    /// Whether to find steps by their period until the program closes one itself. A program that will close its steps
-    /// is learned faster without: what recurs while it sets up is not a step.
-    pub find_steps: bool,
+    /// After how many allocations to find steps by their period, until the program closes one itself; never, where there
+    /// is none. What recurs while a program sets up is not a step: one that may close its steps is given time to.
+    pub find_steps: Option<u64>,
 }
 
 impl Default for ArenaOptions {
     fn default() -> Self {
-        Self { slack: 0.006, ration: 240, learner: None, find_steps: false }
+        Self {
+            slack: 0.006,
+            warm_up: 2,
+            warm_slack: 0.006,
+            warm_handles: heap::USUAL_HANDLES,
+            ration: 240,
+            record_ration: 0,
+            learner: None,
+            find_steps: None,
+        }
     }
+}
+
+impl ArenaOptions {
+    /// For a program that runs for long: plans are made beside it and take some steps to come, so that more of the first
+    /// steps may cost calls, and so may the few that need more memory than any before.
+    pub fn long_running() -> Self {
+        Self { warm_up: 4, warm_slack: 0.002, warm_handles: 2048, record_ration: 2000, ..Self::default() }
+    }
+}
+
+/// A block that is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Living {
+    /// Where it begins.
+    pub address: Address,
+    /// What was asked for.
+    pub bytes: Bytes,
+    /// The stream that it was asked for.
+    pub stream: StreamId,
+    /// Whether it was freed, and queued work of other streams still uses it.
+    pub pending: bool,
 }
 
 /// The arena.
@@ -82,6 +119,11 @@ impl Arena {
     /// What the learner had to say since the last call, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         self.state().warnings()
+    }
+
+    /// The blocks that are in use, by address.
+    pub fn blocks(&self) -> Vec<Living> {
+        self.state().living()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -4,6 +4,7 @@
 pub mod adaptors;
 mod arena;
 mod error;
+mod fleet;
 mod learner;
 mod pool;
 #[cfg(feature = "program")]
@@ -11,11 +12,13 @@ pub mod program;
 #[cfg(feature = "program")]
 mod raw;
 mod replay;
+mod segments;
 mod sync;
 mod torch;
 
-pub use arena::{Arena, ArenaOptions};
+pub use arena::{Arena, ArenaOptions, Living};
 pub use error::Error;
+pub use fleet::{Capture, DeviceStats, Fleet, FleetOptions, Opener, Shortage};
 pub use learner::{
     Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, SettingError, Signature, Slot,
     StepPlan, Ticket,
@@ -25,4 +28,5 @@ pub use replay::{
     DeviceReplay, PlanUse, Refusal, Replay, ReplayError, ReplayOptions, ReplayProgress, Setting, Strategy, Sweep,
     SweepProgress, Warm, Watch, is_repeating, replay, sweep,
 };
+pub use segments::Segments;
 pub use torch::{Caching, Expandable, OptionError, TorchOptions};

@@ -13,6 +13,7 @@ mod hostile;
 mod interrupt;
 mod plan;
 mod pool;
+mod record;
 mod replay;
 mod report;
 mod support;

@@ -15,6 +15,9 @@ use crate::error::Error;
 const VIRTUAL_MEMORY: c_int = 102;
 const REMOTE_ACCESS: c_int = 110;
 
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: c_int = 2;
+
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) driver: &'static Driver,
@@ -38,7 +41,8 @@ impl Context {
         Ok(Self { driver, device, ordinal, handle })
     }
 
-    /// Makes the context current until the guard goes.
+    /// Makes the context current until the guard goes. Calls that other threads' captures of streams would forbid are
+    /// allowed as long: none here touches a stream that is captured, but by the caller's own wish.
     pub(super) fn enter(&self) -> Result<Entered, Error> {
         let mut current = ptr::null_mut();
         // SAFETY: the pointer lives through the call.
@@ -50,7 +54,12 @@ impl Context {
             let code = unsafe { (self.driver.push_context)(self.handle) };
             self.driver.check("cuCtxPushCurrent", code, None)?;
         }
-        Ok(Entered { driver: self.driver, pushed })
+        let mut capture = RELAXED;
+        // SAFETY: the pointer lives through the call.
+        let code = unsafe { (self.driver.exchange_capture)(&raw mut capture) };
+        let entered = Entered { driver: self.driver, pushed, capture };
+        self.driver.check("cuThreadExchangeStreamCaptureMode", code, None)?;
+        Ok(entered)
     }
 
     /// The device in words.
@@ -81,6 +90,14 @@ impl Context {
         let code = unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) };
         self.driver.check("cuMemGetInfo", code, None)?;
         Ok(Bytes::new(free as u64))
+    }
+
+    /// Waits for all work of all streams.
+    pub(super) fn drain(&self) -> Result<(), Error> {
+        let _entered = self.enter()?;
+        // SAFETY: the call takes nothing; the context is current.
+        let code = unsafe { (self.driver.drain)() };
+        self.driver.check("cuCtxSynchronize", code, None)
     }
 
     pub(super) fn maps_memory(&self) -> Result<bool, Error> {
@@ -126,10 +143,14 @@ impl Drop for Context {
 pub(super) struct Entered {
     driver: &'static Driver,
     pushed: bool,
+    /// The thread's rule for captures before.
+    capture: c_int,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        // SAFETY: the pointer lives through the call; the mode is the one that the driver gave.
+        settle(|| unsafe { (self.driver.exchange_capture)(&raw mut self.capture) });
         if self.pushed {
             let mut popped = ptr::null_mut();
             // SAFETY: what was pushed on this thread is popped on it: the guard holds the driver's pointer-free table

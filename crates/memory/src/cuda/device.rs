@@ -209,6 +209,10 @@ impl Backing for DeviceMemory {
     fn forget(&self, mark: Mark) {
         self.events.forget(mark);
     }
+
+    fn drain(&self) -> Result<(), Error> {
+        self.context.drain()
+    }
 }
 
 fn size(bytes: Bytes) -> usize {

@@ -122,6 +122,8 @@ driver! {
     current_context = "cuCtxGetCurrent" (*mut Context);
     push_context = "cuCtxPushCurrent_v2" (Context);
     pop_context = "cuCtxPopCurrent_v2" (*mut Context);
+    drain = "cuCtxSynchronize" ();
+    exchange_capture = "cuThreadExchangeStreamCaptureMode" (*mut c_int);
     memory_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
     granularity = "cuMemGetAllocationGranularity" (*mut usize, *const Properties, c_int);
     reserve = "cuMemAddressReserve" (*mut Address, usize, usize, Address, c_ulonglong);

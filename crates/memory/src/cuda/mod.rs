@@ -14,6 +14,14 @@ use crate::error::Error;
 pub use device::CudaDevice;
 pub use pinned::CudaPinned;
 
+/// The devices, other than `ordinal` itself, that can reach its memory.
+pub fn peers_of(ordinal: u32) -> Result<Vec<u32>, Error> {
+    let driver = driver::driver()?;
+    let context = context::Context::new(driver, ordinal)?;
+    let others = (0..context::count(driver)?).filter(|&other| other != ordinal);
+    Ok(others.filter(|&other| context.peer(other).is_ok()).collect())
+}
+
 /// How many devices the driver finds.
 pub fn device_count() -> Result<u32, Error> {
     context::count(driver::driver()?)

@@ -114,4 +114,8 @@ impl Backing for Pinned {
     fn forget(&self, mark: Mark) {
         self.events.forget(mark);
     }
+
+    fn drain(&self) -> Result<(), Error> {
+        self.context.drain()
+    }
 }

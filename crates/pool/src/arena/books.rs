@@ -3,6 +3,7 @@
 
 use lowtide_core::Bytes;
 
+use super::ArenaOptions;
 use crate::pool::Stats;
 
 /// The counts of an arena.
@@ -15,17 +16,36 @@ pub(super) struct Books {
     /// What a stage serves, as far as these books are concerned in use.
     pub(super) staged: u64,
     slack: f64,
+    warm_slack: f64,
+    warm_handles: u64,
     ration: u64,
+    record_ration: u64,
+    warm_up: u64,
     used: u64,
     step: u64,
+    /// The most that was in use before the step that is open.
+    record: u64,
 }
 
-/// Steps in which calls are not rationed: the first sets memory up, the second is the first of its kind.
-const WARM_UP: u64 = 2;
-
 impl Books {
-    pub(super) fn new(slack: f64, ration: u64) -> Self {
-        Self { live: 0, peak_live: 0, reserved: 0, peak_reserved: 0, staged: 0, slack, ration, used: 0, step: 0 }
+    pub(super) fn new(options: &ArenaOptions) -> Self {
+        let &ArenaOptions { slack, warm_slack, warm_handles, ration, record_ration, warm_up, .. } = options;
+        Self {
+            live: 0,
+            peak_live: 0,
+            reserved: 0,
+            peak_reserved: 0,
+            staged: 0,
+            slack,
+            warm_slack,
+            warm_handles,
+            ration,
+            record_ration,
+            warm_up,
+            used: 0,
+            step: 0,
+            record: 0,
+        }
     }
 
     pub(super) fn take(&mut self, bytes: u64) {
@@ -59,22 +79,37 @@ impl Books {
     /// What may be reserved while `asked` more is about to be used: a little above the most that was ever in use.
     pub(super) fn allowance(&self, asked: u64) -> u64 {
         let peak = self.peak_live.max(self.live + self.staged + asked);
-        peak + (peak as f64 * self.slack) as u64
+        let slack = if self.warming_up() { self.warm_slack } else { self.slack };
+        peak + (peak as f64 * slack) as u64
     }
 
     /// How many more calls this step may make.
     pub(super) fn left(&self) -> u64 {
-        if self.warming_up() { u64::MAX } else { self.ration.saturating_sub(self.used) }
+        if self.warming_up() {
+            return u64::MAX;
+        }
+        let ration = if self.most_in_use() > self.record { self.ration.max(self.record_ration) } else { self.ration };
+        ration.saturating_sub(self.used)
     }
 
     /// Whether calls are not rationed yet.
     pub(super) fn warming_up(&self) -> bool {
-        self.step < WARM_UP
+        self.step < self.warm_up
+    }
+
+    /// Into how many handles memory is divided for the next step, where calls are not rationed in that one either.
+    pub(super) fn warm_handles(&self) -> Option<u64> {
+        (self.step + 1 < self.warm_up).then_some(self.warm_handles)
+    }
+
+    fn most_in_use(&self) -> u64 {
+        self.peak_live.max(self.live + self.staged)
     }
 
     /// Closes a step.
     pub(super) fn close(&mut self) {
         self.used = 0;
+        self.record = self.most_in_use();
         self.step += 1;
     }
 

@@ -6,6 +6,7 @@
 //! block is gone the ground is whole again, without a call. A handle is in use through one of its addresses at a time.
 
 mod growth;
+pub(super) use growth::USUAL_HANDLES;
 mod lending;
 mod windows;
 

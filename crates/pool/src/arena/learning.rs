@@ -15,8 +15,8 @@ use crate::pool::Request;
 pub(super) struct Learning {
     pub(super) learner: Learner,
     finder: PeriodFinder,
-    /// Whether steps are found by their period, because nobody says where they end.
-    finds: bool,
+    /// After how many more allocations steps are found by their period, because nobody says where they end.
+    finds: Option<u64>,
     tickets: FxHashMap<u64, Ticket>,
     /// The allocations of the step that is open, and of the last ones, the latest first.
     log: Log,
@@ -38,7 +38,7 @@ const REMEMBERED: usize = 4;
 const FOLLOWS: usize = 60;
 
 impl Learning {
-    pub(super) fn new(options: LearnerOptions, finds: bool) -> Self {
+    pub(super) fn new(options: LearnerOptions, finds: Option<u64>) -> Self {
         Self {
             learner: Learner::new(options),
             finder: PeriodFinder::new(),
@@ -52,17 +52,24 @@ impl Learning {
 
     /// Whether every allocation and free has to come by.
     pub(super) fn attends(&self) -> bool {
-        self.finds || self.learner.watching()
+        self.finds.is_some() || self.learner.watching()
     }
 
     /// Whether a step ends before this request, where nobody says so.
     pub(super) fn ends_step(&mut self, request: &Request) -> bool {
-        self.finds && self.finder.push(lane(request), request.bytes)
+        match &mut self.finds {
+            None => false,
+            Some(0) => self.finder.push(lane(request), request.bytes),
+            Some(wait) => {
+                *wait -= 1;
+                false
+            }
+        }
     }
 
     /// The program closes a step itself.
     pub(super) fn mark(&mut self) {
-        self.finds = false;
+        self.finds = None;
     }
 
     pub(super) fn alloc(&mut self, request: &Request, address: u64) {

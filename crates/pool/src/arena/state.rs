@@ -14,7 +14,7 @@ use super::heap::{Fit, Heap};
 use super::learning::Learning;
 use super::serving::Serving;
 use super::streams::{Freed, Queues};
-use super::{ArenaOptions, UNIT};
+use super::{ArenaOptions, Living, UNIT};
 use crate::error::Error;
 use crate::learner::{Served, Signature, Slot, StepPlan};
 use crate::pool::{Address, Request, Stats};
@@ -123,7 +123,7 @@ impl State {
             blocks: FxHashMap::default(),
             pending: VecDeque::new(),
             queues: Queues::default(),
-            books: Books::new(options.slack, options.ration),
+            books: Books::new(&options),
             since_step: 0,
             deferred: 0,
             granularity: description.granularity.get(),
@@ -275,6 +275,26 @@ impl State {
         self.peak_seen = self.peak_seen.max(stats.live).max(stats.peak_live);
         stats.peak_live = self.peak_seen;
         stats
+    }
+
+    /// The blocks that are in use, by address.
+    pub(super) fn living(&self) -> Vec<Living> {
+        let online = self.blocks.iter().map(|(&address, block)| Living {
+            address: Address(address),
+            bytes: Bytes::new(block.bytes),
+            stream: block.stream,
+            pending: block.pending,
+        });
+        let planned = self.serving.iter().flat_map(|serving| {
+            let own = serving.stage.in_use().filter(|slot| !self.is_adopted(serving, slot));
+            own.filter_map(|slot| {
+                let address = serving.address(slot.offset?.get());
+                Some(Living { address, bytes: slot.bytes, stream: slot.lane.stream, pending: false })
+            })
+        });
+        let mut living: Vec<Living> = online.chain(planned).collect();
+        living.sort_unstable_by_key(|block| block.address);
+        living
     }
 
     fn is_adopted(&self, serving: &Serving, slot: &Slot) -> bool {

@@ -268,7 +268,7 @@ fn blocks_of_a_plan_that_was_given_up_are_freed_like_any_other() {
 fn steps_that_nobody_marks_are_found_and_planned() {
     let device = device(None);
     let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
-    let options = ArenaOptions { learner, find_steps: true, ..ArenaOptions::default() };
+    let options = ArenaOptions { learner, find_steps: Some(0), ..ArenaOptions::default() };
     let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
     for _ in 0..40 {
         run_step(&pool, &SIZES, 0);

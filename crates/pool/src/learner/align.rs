@@ -1,6 +1,8 @@
 //! Which allocations of one step are which of another: the longest common part of two lanes' sizes (Myers' greedy
 //! difference), between what they share at both ends, and which lane is which where threads have come and gone.
 
+use rustc_hash::FxHashMap;
+
 use super::Lane;
 use super::recording::Track;
 use super::step_plan::Key;
@@ -23,6 +25,18 @@ pub(super) fn common(a: &[Key], b: &[Key], most: usize) -> Vec<(u32, u32)> {
     let ends = |from_end: usize| ((a.len() - from_end) as u32, (b.len() - from_end) as u32);
     pairs.extend((1..=back).rev().map(ends));
     pairs
+}
+
+/// How many keys are in one of the two alone at least, by how often each key is in them: told in one pass.
+pub(super) fn least_apart(a: &[Key], b: &[Key]) -> usize {
+    let mut surplus: FxHashMap<Key, i64> = FxHashMap::default();
+    for &key in a {
+        *surplus.entry(key).or_default() += 1;
+    }
+    for &key in b {
+        *surplus.entry(key).or_default() -= 1;
+    }
+    surplus.values().map(|count| count.unsigned_abs() as usize).sum()
 }
 
 /// The common part of `a` and `b` if it leaves at most `most` keys.
@@ -144,6 +158,7 @@ mod tests {
             prop_assert!(pairs.iter().all(|&(x, y)| a[x as usize] == b[y as usize]));
             prop_assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1));
             prop_assert_eq!(pairs.len(), longest(&a, &b));
+            prop_assert!(least_apart(&keys(&a), &keys(&b)) <= a.len() + b.len() - 2 * pairs.len());
             let few = common(&keys(&a), &keys(&b), 2);
             prop_assert!(few.iter().all(|&(x, y)| a[x as usize] == b[y as usize]));
         }

@@ -148,16 +148,18 @@ impl Cursor {
         Some(open[place].1)
     }
 
-    /// Goes back to where the last jump left from if `asked` was expected there: what jumped was not in the plan.
+    /// Goes back to where the last jump left from if `asked` was expected there, or soon after: what jumped was not in the
+    /// plan, or stood for another.
     fn take_back(&mut self, list: &LaneList, asked: Key) -> Option<u32> {
         let (from, to) = self.recovery.jump.filter(|_| self.recovery.given.is_none())?;
-        let &(_, slot) = list.entries.get(from).filter(|entry| entry.0 == asked)?;
         self.position.checked_sub(to).filter(|&since| since <= DOUBT)?;
+        let skipped = list.entries.get(from..to.min(from + NEAR))?;
+        let place = from + skipped.iter().position(|entry| entry.0 == asked)?;
         self.recovery.given = Some(self.position);
         self.recovery.jump = None;
         self.stop = to;
-        self.position = from + 1;
-        Some(slot)
+        self.position = place + 1;
+        Some(list.entries[place].1)
     }
 }
 

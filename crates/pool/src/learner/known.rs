@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use lowtide_core::Bytes;
+use rustc_hash::FxHashMap;
+
 use super::matching::Matching;
 use super::pattern::Pattern;
 use super::recording::Recording;
 use super::shape::Shape;
-use super::step_plan::StepPlan;
+use super::step_plan::{Key, StepPlan};
 use super::timeline::Layout;
 
 /// For the first recordings of a pattern, whatever they add is planned at once.
@@ -14,6 +17,10 @@ const FRESH: u64 = 3;
 
 /// Afterwards, when so many recordings in a row were not what the plan was made for.
 const RESTLESS: u64 = 2;
+
+/// A pattern that was seen once is not planned while nobody knows how long more than this of it lives: it would lie beside
+/// the plan, and the next step tells.
+const MOST_UNKNOWN: Bytes = Bytes::new(32 << 20);
 
 /// Lanes get new names in a plan this often; where they go on changing, cursors find them by their sizes.
 const MOST_RENAMINGS: u32 = 3;
@@ -121,7 +128,7 @@ impl Known {
         }
         let waited = now >= self.asked_at + (1 << self.plans.saturating_sub(FRESH as u32).min(6));
         match self.asked {
-            None => !is_choosy || self.seen > 1,
+            None => self.seen > 1 || !is_choosy && self.pattern.unknown() <= MOST_UNKNOWN,
             Some(_) => is_last || self.seen <= FRESH || self.restless >= RESTLESS && waited,
         }
     }
@@ -184,8 +191,12 @@ impl Known {
 /// The pattern among `known` that `recording` is, if any, and which of its slots the allocations are.
 pub(super) fn recognise(known: &[Known], recording: &Recording, is_first: bool) -> Option<(usize, Matching, bool)> {
     let tracks = recording.tracks();
+    let mut sizes: FxHashMap<Key, u32> = FxHashMap::default();
+    for &key in tracks.iter().flat_map(|track| &track.keys) {
+        *sizes.entry(key).or_default() += 1;
+    }
     let mut best: Option<(usize, Matching, bool)> = None;
-    for (index, known) in known.iter().enumerate() {
+    for (index, known) in known.iter().enumerate().filter(|(_, known)| known.pattern.can_match(&sizes)) {
         let matching = known.pattern.matching(recording, &tracks);
         let is_like = known.pattern.is_like(&matching);
         // The first step of a run may have its set-up before it.

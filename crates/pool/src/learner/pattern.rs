@@ -2,8 +2,11 @@
 //! certain, and when each is freed at the latest. What a recording adds is merged in; what no longer comes is left out of
 //! the [`Shape`] that is planned, and forgotten after some time.
 
+use lowtide_core::Bytes;
+use rustc_hash::FxHashMap;
+
 use super::Lane;
-use super::align::{common, pair_lanes};
+use super::align::{common, least_apart, pair_lanes};
 use super::matching::{Ends, Matching, anchors};
 use super::recording::{End, Recording, Track};
 use super::shape::{Life, Shape, ShapeSlot};
@@ -14,6 +17,9 @@ const ALIKE: usize = 90;
 
 /// A slot that was not seen in so many recordings is forgotten.
 const FORGOTTEN: u32 = 8;
+
+/// Lanes of two patterns with more differences than this are not worth comparing.
+const MOST_APART: usize = 1024;
 
 /// When a slot is freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,12 +101,30 @@ impl Pattern {
         self.slots.iter().filter(|slot| slot.is_expected()).count()
     }
 
+    /// How much is expected of which nobody knows how long it lives: it was alive when the last recording ended.
+    pub fn unknown(&self) -> Bytes {
+        let open = self.slots.iter().filter(|slot| slot.is_expected() && slot.fate == Fate::Open);
+        open.map(|slot| slot.key.bytes).sum()
+    }
+
     fn tracks(&self) -> Vec<Track> {
         let mut tracks = vec![Track::default(); self.lanes.len()];
         for (place, slot) in self.slots.iter().enumerate() {
             tracks[slot.lane as usize].push(slot.key, place);
         }
         tracks
+    }
+
+    /// Whether a recording with these sizes, so many of each, can be like it: told much faster than whether it is.
+    pub fn can_match(&self, sizes: &FxHashMap<Key, u32>) -> bool {
+        let mut left = FxHashMap::default();
+        let shared = self.slots.iter().filter(|slot| {
+            let left = left.entry(slot.key).or_insert_with(|| sizes.get(&slot.key).copied().unwrap_or(0));
+            let any = *left > 0;
+            *left -= u32::from(any);
+            any
+        });
+        shared.count() * 100 >= self.length() * ALIKE
     }
 
     /// Finds `recording` in it, lane by lane.
@@ -278,7 +302,8 @@ impl Pattern {
         let ends = Ends::new(recording, places, self.slots.len());
         for (track, other) in later.iter().zip(lanes) {
             let Some(other) = other.map(|lane| &earlier[lane]) else { continue };
-            for (old, new) in common(&other.keys, &track.keys, usize::MAX) {
+            let most = if same || least_apart(&other.keys, &track.keys) <= MOST_APART { usize::MAX } else { 0 };
+            for (old, new) in common(&other.keys, &track.keys, most) {
                 let index = track.places[new as usize];
                 let slot = &mut self.slots[places[index as usize] as usize];
                 match (before.allocs[other.places[old as usize] as usize].end, slot.fate) {

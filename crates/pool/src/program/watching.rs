@@ -146,4 +146,8 @@ impl Source for Watching {
         self.books().clocks.forget(mark);
         self.source.forget(mark);
     }
+
+    fn drain(&self) -> Result<(), Error> {
+        self.source.drain()
+    }
 }

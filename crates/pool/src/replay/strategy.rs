@@ -59,7 +59,7 @@ impl Strategy {
         Ok(match self {
             Self::Arena(options) => Running::Plain(Box::new(Arena::new(source, options.clone())?)),
             Self::Planned(options) => {
-                let find_steps = options.find_steps || !closes_steps;
+                let find_steps = options.find_steps.or((!closes_steps).then_some(0));
                 let options = ArenaOptions { find_steps, ..options.clone() };
                 Running::Learning(Box::new(Arena::new(source, options)?))
             }

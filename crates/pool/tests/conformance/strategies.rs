@@ -37,6 +37,6 @@ pub fn planned_in_the_background(source: Arc<dyn Source>) -> Made {
 }
 
 pub fn planned_by_its_period(source: Arc<dyn Source>) -> Made {
-    let options = ArenaOptions { learner: learner(false), find_steps: true, ..ArenaOptions::default() };
+    let options = ArenaOptions { learner: learner(false), find_steps: Some(0), ..ArenaOptions::default() };
     Ok(Box::new(Arena::new(source, options)?))
 }

@@ -35,6 +35,8 @@ pub(super) struct Fake {
     pub(super) contexts: i32,
     pub(super) stack: Vec<usize>,
     pub(super) pushes: usize,
+    /// The rule for captures that this thread has.
+    pub(super) capture: c_int,
     next: u64,
 }
 
@@ -190,6 +192,17 @@ unsafe extern "C" fn pop_context(context: *mut Context) -> Code {
     let pop = |fake: &mut Fake| fake.stack.pop().map(ptr::without_provenance_mut).ok_or(INVALID);
     // SAFETY: see `give`.
     unsafe { give(context, pop) }
+}
+
+unsafe extern "C" fn drain() -> Code {
+    call(|_| SUCCESS)
+}
+
+/// Never refused, and not counted: it does nothing to memory.
+unsafe extern "C" fn exchange_capture(mode: *mut c_int) -> Code {
+    // SAFETY: the caller gives a pointer to its own variable.
+    with(|fake| unsafe { std::mem::swap(&mut fake.capture, &mut *mode) });
+    SUCCESS
 }
 
 unsafe extern "C" fn memory_info(free: *mut usize, total: *mut usize) -> Code {
@@ -361,6 +374,8 @@ pub(super) static FUNCTIONS: Driver = Driver {
     current_context,
     push_context,
     pop_context,
+    drain,
+    exchange_capture,
     memory_info,
     granularity,
     reserve,

@@ -207,6 +207,16 @@ fn a_thread_gets_its_own_context_back() {
 }
 
 #[test]
+fn a_call_leaves_the_threads_rule_for_captures_as_it_was() {
+    let device = device();
+    fake::with(|fake| fake.capture = 1);
+    let span = device.reserve(granules(1)).unwrap();
+    device.commit(span).unwrap();
+    device.drain().unwrap();
+    assert_eq!(fake::with(|fake| fake.capture), 1);
+}
+
+#[test]
 fn peers_get_access_and_those_that_cannot_are_refused() {
     let driver = fake::reset();
     fake::with(|fake| fake.devices = 3);

@@ -7,7 +7,7 @@ use super::{Fit, Handle, HandleIndex, Heap};
 use crate::arena::books::Books;
 
 /// Into how many handles memory is divided once it is settled, about; many more are made only while calls are free.
-const USUAL_HANDLES: u64 = 512;
+pub(in crate::arena) const USUAL_HANDLES: u64 = 512;
 const MOST_HANDLES: u64 = 16_384;
 
 /// Handles that are larger would strand too much memory.
@@ -122,7 +122,8 @@ impl Heap {
         Ok(returned)
     }
 
-    /// Makes the free memory one run again, of large handles: it is given back and taken anew. The caller knows that
+    /// Makes the free memory one run again, of large handles, or of smaller ones as long as calls are not rationed: it is
+    /// given back and taken anew. The caller knows that
     /// queued work is done.
     pub(in crate::arena) fn settle(&mut self, books: &mut Books) -> Result<(), SourceError> {
         if !self.aliases {
@@ -130,8 +131,8 @@ impl Heap {
         }
         self.fit = Fit::Lowest;
         let bytes = self.give_back(books)?;
-        let grain =
-            power_below(bytes.max(books.reserved) / USUAL_HANDLES).clamp(self.granularity, self.largest_grain());
+        let handles = books.warm_handles().unwrap_or(USUAL_HANDLES);
+        let grain = power_below(bytes.max(books.reserved) / handles).clamp(self.granularity, self.largest_grain());
         let start = self.ground_addresses(bytes)?;
         let (mut at, end) = (start, start + bytes);
         while at < end {

@@ -1,0 +1,158 @@
+//! A source with a limit that can be changed while it is used, and a peak that can be reset: what a program is told of
+//! its share of a device.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lowtide_core::{Bytes, StreamId};
+
+use crate::calls::Calls;
+use crate::error::Error;
+use crate::source::{Description, Mark, Source, Span};
+
+/// Another source, of whose memory no more than a limit is taken.
+#[derive(Debug)]
+pub struct Limited<S: ?Sized> {
+    source: Arc<S>,
+    limit: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl<S: Source + ?Sized> Limited<S> {
+    /// `source`, of which at most `limit` is taken.
+    pub fn new(source: Arc<S>, limit: Option<Bytes>) -> Self {
+        Self { source, limit: AtomicU64::new(limit.map_or(u64::MAX, Bytes::get)), peak: AtomicU64::new(0) }
+    }
+
+    /// The source within.
+    pub fn source(&self) -> &Arc<S> {
+        &self.source
+    }
+
+    /// The limit, where there is one.
+    pub fn limit(&self) -> Option<Bytes> {
+        Some(self.limit.load(Ordering::Relaxed)).filter(|&limit| limit != u64::MAX).map(Bytes::new)
+    }
+
+    /// Sets another limit. What is taken beyond it already stays.
+    pub fn set_limit(&self, limit: Option<Bytes>) {
+        self.limit.store(limit.map_or(u64::MAX, Bytes::get), Ordering::Relaxed);
+    }
+
+    /// The most memory that was there at once since the peak was last reset.
+    pub fn peak(&self) -> Bytes {
+        Bytes::new(self.peak.load(Ordering::Relaxed)).max(self.source.calls().committed)
+    }
+
+    /// Lets the peak begin at what is there now.
+    pub fn reset_peak(&self) {
+        self.peak.store(self.source.calls().committed.get(), Ordering::Relaxed);
+    }
+}
+
+impl<S: Source + ?Sized> Source for Limited<S> {
+    /// The source within: the limit may change, what the device has does not.
+    fn describe(&self) -> Description {
+        self.source.describe()
+    }
+
+    fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
+        self.source.reserve(bytes)
+    }
+
+    fn release(&self, span: Span) -> Result<(), Error> {
+        self.source.release(span)
+    }
+
+    fn commit(&self, span: Span) -> Result<(), Error> {
+        let after = self.source.calls().committed.get().saturating_add(span.bytes.get());
+        if after > self.limit.load(Ordering::Relaxed) {
+            return Err(Error::OutOfMemory { asked: span.bytes });
+        }
+        self.source.commit(span)?;
+        self.peak.fetch_max(self.source.calls().committed.get(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn decommit(&self, span: Span) -> Result<(), Error> {
+        self.source.decommit(span)
+    }
+
+    fn alias(&self, from: Span, to: u64) -> Result<(), Error> {
+        self.source.alias(from, to)
+    }
+
+    fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
+        self.source.relocate(from, to)
+    }
+
+    fn calls(&self) -> Calls {
+        self.source.calls()
+    }
+
+    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
+        self.source.mark(stream)
+    }
+
+    fn passed(&self, mark: Mark) -> bool {
+        self.source.passed(mark)
+    }
+
+    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
+        self.source.hold(stream, mark)
+    }
+
+    fn wait(&self, mark: Mark) -> Result<(), Error> {
+        self.source.wait(mark)
+    }
+
+    fn forget(&self, mark: Mark) {
+        self.source.forget(mark);
+    }
+
+    fn drain(&self) -> Result<(), Error> {
+        self.source.drain()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Simulated, SimulatedOptions};
+
+    const GRANULE: Bytes = Bytes::new(2 << 20);
+
+    fn granules(count: u64) -> Bytes {
+        Bytes::new(count * GRANULE.get())
+    }
+
+    fn limited(limit: u64) -> Limited<Simulated> {
+        Limited::new(Arc::new(Simulated::new(SimulatedOptions::default()).unwrap()), Some(granules(limit)))
+    }
+
+    #[test]
+    fn no_more_is_taken_than_the_limit_and_a_raised_one_helps() {
+        let source = limited(2);
+        let span = source.reserve(granules(4)).unwrap();
+        source.commit(Span::new(span.start, granules(2))).unwrap();
+        let more = Span::new(span.start + granules(2).get(), GRANULE);
+        assert!(matches!(source.commit(more), Err(Error::OutOfMemory { .. })));
+        assert_eq!(source.limit(), Some(granules(2)));
+        source.set_limit(None);
+        source.commit(more).unwrap();
+    }
+
+    #[test]
+    fn a_peak_that_is_reset_begins_at_what_is_there() {
+        let source = limited(4);
+        let span = source.reserve(granules(4)).unwrap();
+        let part = |index: u64| Span::new(span.start + index * GRANULE.get(), GRANULE);
+        for index in 0..3 {
+            source.commit(part(index)).unwrap();
+        }
+        source.decommit(part(2)).unwrap();
+        assert_eq!(source.peak(), granules(3));
+        source.reset_peak();
+        assert_eq!(source.peak(), granules(2));
+    }
+}

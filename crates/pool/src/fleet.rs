@@ -1,0 +1,225 @@
+//! The devices of a process as a framework's allocator hooks see them: an arena for each, private pools for what is
+//! captured in graphs, exact counts, a short history, and words for a shortage. Nothing here knows the framework.
+
+mod captures;
+mod counts;
+mod device;
+mod history;
+mod shortage;
+mod still;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use lowtide_core::{Bytes, StreamId, Trace};
+use lowtide_memory::{Error as SourceError, Source};
+
+use crate::arena::{ArenaOptions, Living};
+use crate::error::Error;
+use crate::pool::{Address, Request};
+
+pub use captures::Capture;
+use device::Device;
+pub use device::DeviceStats;
+pub use shortage::Shortage;
+
+/// The most devices that a process can have.
+const MOST: usize = 64;
+
+/// Makes the source of a device's memory when the device is first used.
+pub type Opener = Box<dyn Fn(u32) -> Result<Arc<dyn Source>, SourceError> + Send + Sync>;
+
+/// What all devices of a fleet have in common.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FleetOptions {
+    /// How their arenas work.
+    pub arena: ArenaOptions,
+    /// The most memory that is taken of each; all there is, where there is none.
+    pub limit: Option<Bytes>,
+    /// How many requests between two steps are kept for [`Fleet::history`]; with zero, none are.
+    pub history: usize,
+}
+
+impl Default for FleetOptions {
+    fn default() -> Self {
+        Self { arena: ArenaOptions::default(), limit: None, history: 1 << 17 }
+    }
+}
+
+/// The devices, each opened when it is first used. Every call may come from any thread.
+pub struct Fleet {
+    devices: Box<[OnceLock<Device>]>,
+    open: Opener,
+    opening: Mutex<()>,
+    options: FleetOptions,
+    /// Whether a step is over and waits for the next allocation to be closed.
+    over: AtomicBool,
+    steps: AtomicU64,
+}
+
+impl Fleet {
+    /// A fleet of no device yet.
+    pub fn new(open: Opener, options: FleetOptions) -> Self {
+        Self {
+            devices: (0..MOST).map(|_| OnceLock::new()).collect(),
+            open,
+            opening: Mutex::new(()),
+            options,
+            over: AtomicBool::new(false),
+            steps: AtomicU64::new(0),
+        }
+    }
+
+    /// A block on `device`. Where there is no room, whatever can be given back is, and it is tried once more.
+    pub fn alloc(&self, device: u32, request: &Request) -> Result<Address, Error> {
+        if self.over.load(Ordering::Relaxed) && self.over.swap(false, Ordering::Relaxed) {
+            self.close_step();
+        }
+        self.device(device)?.alloc(request)
+    }
+
+    /// Takes a block of `device` back.
+    pub fn free(&self, device: u32, address: Address, bytes: Bytes) -> Result<(), Error> {
+        match self.opened(device) {
+            Some(device) => device.free(address, bytes),
+            None => Err(Error::ForeignAddress { address }),
+        }
+    }
+
+    /// Says that work on `stream` uses a block as well, whichever device it is on.
+    pub fn record(&self, address: Address, stream: StreamId) -> Result<(), Error> {
+        let foreign = Err(Error::ForeignAddress { address });
+        self.all().map(|device| device.record(address, stream)).find(|outcome| *outcome != foreign).unwrap_or(foreign)
+    }
+
+    /// The program's step is over. It is closed with the next allocation: what the program lets go until then still
+    /// belongs to it.
+    pub fn step(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// How many steps were closed.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Gives back whatever can be given back, on all devices, and says how much.
+    pub fn trim(&self) -> Result<Bytes, Error> {
+        self.all().map(Device::trim).sum()
+    }
+
+    /// From now on blocks whose stream `belongs` come from a pool of their own: a graph that is captured will use
+    /// their addresses again and again.
+    pub fn begin_capture(
+        &self,
+        device: u32,
+        capture: Capture,
+        belongs: impl Fn(StreamId) -> bool + Send + 'static,
+    ) -> Result<(), Error> {
+        self.device(device)?.captures.begin(capture, Box::new(belongs));
+        Ok(())
+    }
+
+    /// The capture is over; its pool stays.
+    pub fn end_capture(&self, device: u32, capture: Capture) {
+        if let Some(device) = self.opened(device) {
+            device.captures.end(capture);
+        }
+    }
+
+    /// One graph less uses the pool of a capture; without any, its memory goes back once its blocks are freed.
+    pub fn release_capture(&self, device: u32, capture: Capture) {
+        if let Some(device) = self.opened(device) {
+            device.captures.release(capture);
+        }
+    }
+
+    /// Takes at most `limit` of a device from now on.
+    pub fn set_limit(&self, device: u32, limit: Option<Bytes>) -> Result<(), Error> {
+        self.device(device)?.source.set_limit(limit);
+        Ok(())
+    }
+
+    /// The memory that a device has, where that is known.
+    pub fn capacity(&self, device: u32) -> Result<Option<Bytes>, Error> {
+        Ok(self.device(device)?.source.describe().capacity)
+    }
+
+    /// What a device holds and did; nothing where it was not used yet.
+    pub fn stats(&self, device: u32) -> Option<DeviceStats> {
+        self.opened(device).map(Device::stats)
+    }
+
+    /// Lets the peaks of a device begin at what is there now.
+    pub fn reset_peaks(&self, device: u32) {
+        if let Some(device) = self.opened(device) {
+            device.reset_peaks();
+        }
+    }
+
+    /// The blocks of a device that are in use, by address; those of captures are not among them.
+    pub fn blocks(&self, device: u32) -> Vec<Living> {
+        self.opened(device).map(|device| device.arena.blocks()).unwrap_or_default()
+    }
+
+    /// What there is to say of a request that a device refused.
+    pub fn shortage(&self, device: u32, asked: Bytes) -> Option<Shortage> {
+        self.opened(device).map(|opened| Shortage::new(opened, asked))
+    }
+
+    /// The last requests of all devices, from a few steps back: blocks that were in use before come first.
+    pub fn history(&self) -> Trace {
+        history::trace(self.all().map(|device| (device.number, &device.history)))
+    }
+
+    /// What the learners had to say since the last call, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        self.all().flat_map(|device| device.arena.warnings()).collect()
+    }
+
+    fn close_step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        for device in self.all() {
+            device.close_step();
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter_map(OnceLock::get)
+    }
+
+    fn opened(&self, number: u32) -> Option<&Device> {
+        self.devices.get(number as usize).and_then(OnceLock::get)
+    }
+
+    fn device(&self, number: u32) -> Result<&Device, Error> {
+        match self.opened(number) {
+            Some(device) => Ok(device),
+            None => self.first_use(number),
+        }
+    }
+
+    #[cold]
+    fn first_use(&self, number: u32) -> Result<&Device, Error> {
+        let _one_at_a_time = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.devices.get(number as usize).ok_or_else(|| {
+            let why = format!("device {number} is beyond the {MOST} that a process can have");
+            Error::Source(SourceError::Refused { call: "open", why })
+        })?;
+        if let Some(device) = place.get() {
+            return Ok(device);
+        }
+        let source = (self.open)(number).map_err(Error::Source)?;
+        let device = Device::new(number, source, &self.options)?;
+        Ok(place.get_or_init(|| device))
+    }
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fleet").field("options", &self.options).field("steps", &self.steps).finish_non_exhaustive()
+    }
+}

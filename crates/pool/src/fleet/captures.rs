@@ -1,0 +1,167 @@
+//! Pools for what is allocated while a graph is captured. Each belongs to the graphs that were captured with it; a block
+//! of it is used again only by the stream that freed it, which the graph keeps in order.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lowtide_core::StreamId;
+use lowtide_memory::Source;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::still::Still;
+use crate::error::Error;
+use crate::pool::{Address, Pool, Request};
+use crate::torch::{Caching, TorchOptions};
+
+/// The pool of a capture, as the framework names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Capture(pub u64, pub u64);
+
+type Filter = Box<dyn Fn(StreamId) -> bool + Send>;
+
+#[derive(Debug)]
+pub(super) struct Captures {
+    source: Arc<dyn Source>,
+    /// How many captures are under way, and how many pools there are: both are zero nearly always.
+    recording: AtomicUsize,
+    existing: AtomicUsize,
+    books: Mutex<Books>,
+}
+
+#[derive(Default)]
+struct Books {
+    recordings: Vec<(Capture, Filter)>,
+    pools: FxHashMap<Capture, Private>,
+}
+
+struct Private {
+    still: Arc<Still>,
+    pool: Caching,
+    /// The graphs that use it.
+    users: usize,
+    live: FxHashSet<Address>,
+    /// Blocks that other streams use: nobody can say when the graph is done with them.
+    shared: FxHashSet<Address>,
+}
+
+impl Captures {
+    pub(super) fn new(source: Arc<dyn Source>) -> Self {
+        let (recording, existing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { source, recording, existing, books: Mutex::default() }
+    }
+
+    pub(super) fn begin(&self, capture: Capture, belongs: Filter) {
+        let mut books = self.books();
+        let private = books.pools.entry(capture).or_insert_with(|| Private::new(&self.source));
+        private.users += 1;
+        books.recordings.push((capture, belongs));
+        self.count(&books);
+    }
+
+    pub(super) fn end(&self, capture: Capture) {
+        let mut books = self.books();
+        if let Some(last) = books.recordings.iter().rposition(|(other, _)| *other == capture) {
+            drop(books.recordings.remove(last));
+        }
+        self.count(&books);
+    }
+
+    pub(super) fn release(&self, capture: Capture) {
+        let mut books = self.books();
+        if let Some(private) = books.pools.get_mut(&capture) {
+            private.users = private.users.saturating_sub(1);
+        }
+        self.sweep(&mut books);
+    }
+
+    /// A block for a capture, where the stream belongs to one.
+    pub(super) fn alloc(&self, request: &Request) -> Option<Result<Address, Error>> {
+        if self.recording.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut books = self.books();
+        let capture = books.recordings.iter().rev().find(|(_, belongs)| belongs(request.stream))?.0;
+        let private = books.pools.get_mut(&capture)?;
+        Some(private.pool.alloc(request).inspect(|&address| {
+            private.live.insert(address);
+        }))
+    }
+
+    /// Takes a block back, where it is one of a capture.
+    pub(super) fn free(&self, address: Address) -> Option<Result<(), Error>> {
+        let mut books = self.owning(address)?;
+        let private = books.pools.values_mut().find(|private| private.live.contains(&address))?;
+        private.live.remove(&address);
+        let kept = private.shared.remove(&address);
+        let outcome = if kept { Ok(()) } else { private.pool.free(address) };
+        if private.users == 0 {
+            self.sweep(&mut books);
+        }
+        Some(outcome)
+    }
+
+    /// Whether the block is one of a capture; it is then not used again in its graphs.
+    pub(super) fn record(&self, address: Address, _stream: StreamId) -> bool {
+        let Some(mut books) = self.owning(address) else { return false };
+        let private = books.pools.values_mut().find(|private| private.live.contains(&address));
+        private.is_some_and(|private| {
+            private.shared.insert(address);
+            true
+        })
+    }
+
+    /// Gives back the pools that nothing uses.
+    pub(super) fn trim(&self) {
+        if self.existing.load(Ordering::Acquire) != 0 {
+            self.sweep(&mut self.books());
+        }
+    }
+
+    fn owning(&self, address: Address) -> Option<MutexGuard<'_, Books>> {
+        if self.existing.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let books = self.books();
+        books.pools.values().any(|private| private.live.contains(&address)).then_some(books)
+    }
+
+    fn sweep(&self, books: &mut Books) {
+        let is_unused = |private: &Private| private.users == 0 && private.live.is_empty();
+        if !books.pools.values().any(is_unused) {
+            return;
+        }
+        // The last launch of a graph may still run. Without knowing that it does not, the memory stays.
+        if self.source.drain().is_ok() {
+            for (_, private) in books.pools.extract_if(|_, private| is_unused(private)) {
+                private.still.close();
+            }
+        }
+        self.count(books);
+    }
+
+    fn count(&self, books: &Books) {
+        self.recording.store(books.recordings.len(), Ordering::Release);
+        self.existing.store(books.pools.len(), Ordering::Release);
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Private {
+    fn new(source: &Arc<dyn Source>) -> Self {
+        let still = Arc::new(Still::new(Arc::clone(source)));
+        let pool = Caching::new(Arc::clone(&still) as Arc<dyn Source>, TorchOptions::default());
+        Self { still, pool, users: 0, live: FxHashSet::default(), shared: FxHashSet::default() }
+    }
+}
+
+impl fmt::Debug for Books {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let recordings: Vec<Capture> = self.recordings.iter().map(|(capture, _)| *capture).collect();
+        let pools: Vec<&Capture> = self.pools.keys().collect();
+        f.debug_struct("Books").field("recordings", &recordings).field("pools", &pools).finish()
+    }
+}

@@ -1,0 +1,166 @@
+//! The last requests to a device, step by step: what a report of the running process shows. Older steps are folded into
+//! the set of blocks that were in use before.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lowtide_core::{Action, Block, BlockIndex, Bytes, Event, StepIndex, StreamId, TextIndex, Trace};
+use rustc_hash::FxHashMap;
+
+use crate::pool::{Address, Request, ThreadId};
+
+/// How many closed parts are kept.
+const KEPT: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    Alloc { address: Address, bytes: Bytes, stream: StreamId, thread: ThreadId },
+    Free { address: Address },
+}
+
+/// The requests up to the end of a step, or as many as are kept of a long one.
+#[derive(Debug)]
+struct Part {
+    entries: Vec<Entry>,
+    closes: Option<StepIndex>,
+}
+
+#[derive(Debug)]
+pub(super) struct History {
+    most: usize,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    /// Blocks in use before the first part.
+    before: FxHashMap<Address, (Bytes, StreamId, ThreadId)>,
+    parts: VecDeque<Part>,
+    open: Vec<Entry>,
+    steps: u64,
+}
+
+impl History {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, log: Mutex::default() }
+    }
+
+    pub(super) fn alloc(&self, address: Address, request: &Request) {
+        if self.most > 0 {
+            let (bytes, stream, thread) = (request.bytes, request.stream, request.thread);
+            self.push(Entry::Alloc { address, bytes, stream, thread });
+        }
+    }
+
+    pub(super) fn free(&self, address: Address) {
+        if self.most > 0 {
+            self.push(Entry::Free { address });
+        }
+    }
+
+    pub(super) fn close_step(&self) {
+        let mut log = self.log();
+        log.steps += 1;
+        let step = StepIndex(log.steps);
+        log.close(Some(step));
+    }
+
+    fn push(&self, entry: Entry) {
+        let mut log = self.log();
+        log.open.push(entry);
+        if log.open.len() >= self.most {
+            log.close(None);
+        }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    fn close(&mut self, closes: Option<StepIndex>) {
+        let mut entries = Vec::new();
+        if self.parts.len() >= KEPT
+            && let Some(mut oldest) = self.parts.pop_front()
+        {
+            self.fold(&oldest);
+            oldest.entries.clear();
+            entries = oldest.entries;
+        }
+        mem::swap(&mut entries, &mut self.open);
+        self.parts.push_back(Part { entries, closes });
+    }
+
+    fn fold(&mut self, part: &Part) {
+        for entry in &part.entries {
+            match *entry {
+                Entry::Alloc { address, bytes, stream, thread } => {
+                    self.before.insert(address, (bytes, stream, thread));
+                }
+                Entry::Free { address } => {
+                    self.before.remove(&address);
+                }
+            }
+        }
+    }
+}
+
+/// The histories of some devices as one trace, device after device within each step.
+pub(super) fn trace<'a>(histories: impl Iterator<Item = (u32, &'a History)>) -> Trace {
+    let mut writer = Writer::default();
+    let logs: Vec<(u32, MutexGuard<'_, Log>)> = histories.map(|(device, history)| (device, history.log())).collect();
+    for (device, log) in &logs {
+        let mut before: Vec<_> = log.before.iter().collect();
+        before.sort_unstable_by_key(|&(address, _)| *address);
+        for (&address, &(bytes, stream, thread)) in before {
+            writer.entry(*device, Entry::Alloc { address, bytes, stream, thread });
+        }
+    }
+    for index in 0..KEPT {
+        let parts = logs.iter().filter_map(|(device, log)| Some((*device, log.parts.get(index)?)));
+        let mut closes = None;
+        for (device, part) in parts {
+            for &entry in &part.entries {
+                writer.entry(device, entry);
+            }
+            closes = closes.max(part.closes);
+        }
+        if let Some(step) = closes {
+            writer.trace.events.push(Event::new(Action::Step { step }));
+        }
+    }
+    for (device, log) in &logs {
+        for &entry in &log.open {
+            writer.entry(*device, entry);
+        }
+    }
+    writer.trace
+}
+
+#[derive(Default)]
+struct Writer {
+    trace: Trace,
+    live: FxHashMap<(u32, Address), (BlockIndex, StreamId)>,
+}
+
+impl Writer {
+    fn entry(&mut self, device: u32, entry: Entry) {
+        let (action, stream, thread) = match entry {
+            Entry::Alloc { address, bytes, stream, thread } => {
+                let block = BlockIndex(self.trace.blocks.len() as u32);
+                let name = TextIndex(self.trace.texts.len() as u32);
+                self.trace.texts.push(block.0.to_string().into());
+                self.trace.blocks.push(Block { name, bytes, address: Some(address.0) });
+                self.live.insert((device, address), (block, stream));
+                (Action::Alloc { block }, stream, Some(thread.0))
+            }
+            Entry::Free { address } => {
+                let Some((block, stream)) = self.live.remove(&(device, address)) else { return };
+                (Action::Free { block }, stream, None)
+            }
+        };
+        self.trace.events.push(Event { stream, thread, device: Some(device), ..Event::new(action) });
+    }
+}

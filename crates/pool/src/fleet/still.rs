@@ -1,0 +1,78 @@
+//! The memory of captured graphs. A graph will use every address that it was captured with, at any time and on any
+//! stream: nothing is ever moved, given back or ordered by marks until the pool goes as a whole.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lowtide_core::{Bytes, StreamId};
+use lowtide_memory::{Calls, Description, Error, Mark, Source, Span};
+
+/// Another source, whose memory stays where it is put.
+#[derive(Debug)]
+pub(super) struct Still {
+    source: Arc<dyn Source>,
+    closing: AtomicBool,
+}
+
+impl Still {
+    pub(super) fn new(source: Arc<dyn Source>) -> Self {
+        Self { source, closing: AtomicBool::new(false) }
+    }
+
+    /// From now on memory may be given back: no graph uses it any more.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Source for Still {
+    fn describe(&self) -> Description {
+        Description { queued: false, aliases: false, relocates: false, ..self.source.describe() }
+    }
+
+    fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
+        self.source.reserve(bytes)
+    }
+
+    fn release(&self, span: Span) -> Result<(), Error> {
+        self.source.release(span)
+    }
+
+    fn commit(&self, span: Span) -> Result<(), Error> {
+        self.source.commit(span)
+    }
+
+    fn decommit(&self, span: Span) -> Result<(), Error> {
+        if self.closing.load(Ordering::Relaxed) {
+            self.source.decommit(span)
+        } else {
+            Err(Error::Refused { call: "decommit", why: "a captured graph may use the memory".to_owned() })
+        }
+    }
+
+    fn calls(&self) -> Calls {
+        self.source.calls()
+    }
+
+    fn mark(&self, _stream: StreamId) -> Result<Mark, Error> {
+        Ok(Mark(0))
+    }
+
+    fn passed(&self, _mark: Mark) -> bool {
+        true
+    }
+
+    fn hold(&self, _stream: StreamId, _mark: Mark) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn wait(&self, _mark: Mark) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn forget(&self, _mark: Mark) {}
+
+    fn drain(&self) -> Result<(), Error> {
+        self.source.drain()
+    }
+}

@@ -1,0 +1,381 @@
+//! Blocks of host memory that devices copy from and to. They are cut at their exact size from segments that are never
+//! joined: a driver knows such memory by the ranges in which it was registered, and a block must lie in one of them.
+
+mod runs;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lowtide_core::{Bytes, StreamId};
+use lowtide_memory::{Error as SourceError, Mark, Source, Span};
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::pool::{Address, Pool, Request, Stats};
+use runs::{Class, Ranges, Runs};
+
+/// Every block begins at a multiple of this and takes one.
+const UNIT: u64 = 512;
+
+/// Blocks below this share segments of [`SHARED`].
+const SMALL: u64 = 1 << 20;
+const SHARED: u64 = 2 << 20;
+
+/// How many addresses are reserved for a byte of memory, and the memory that is assumed where a source does not know its own.
+const ADDRESSES_PER_BYTE: u64 = 16;
+const UNKNOWN_CAPACITY: u64 = 1 << 40;
+
+/// The pool. Memory of blocks that were freed is kept and used again: to register it takes far longer than to copy it.
+///
+/// A block is the processor's, which uses it as soon as it gets it. So a freed one waits for the work of every stream
+/// that was [recorded](Pool::record) for it, and the stream of a [`Request`] means nothing here.
+#[derive(Debug)]
+pub struct Segments {
+    source: Arc<dyn Source>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// All addresses, and those under which there is no segment.
+    reserved: Vec<Span>,
+    vacant: Ranges,
+    runs: Runs,
+    blocks: FxHashMap<u64, Block>,
+    /// Freed blocks that streams still use, each with its marks.
+    pending: VecDeque<(u64, Vec<Mark>)>,
+    stats: Stats,
+}
+
+#[derive(Debug)]
+struct Block {
+    /// What was asked for.
+    bytes: Bytes,
+    /// What it takes.
+    size: u64,
+    uses: Vec<StreamId>,
+    /// Whether it was freed and waits for the streams that use it.
+    is_pending: bool,
+}
+
+impl Segments {
+    /// A pool over `source`. Takes nothing yet.
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        Self { source, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a segment in which a block of `size` fits.
+    fn grow(&self, state: &mut State, size: u64, align: u64, class: Class) -> Result<(), SourceError> {
+        let bytes = if class == Class::Small { SHARED } else { size + align - UNIT };
+        let granularity = self.source.describe().granularity.get();
+        let bytes = bytes.next_multiple_of(granularity);
+        let start = if let Some(start) = state.vacant.take(bytes) {
+            start
+        } else {
+            let more = self.reserve(bytes)?;
+            state.reserved.push(more);
+            state.vacant.give(more.start, more.bytes.get());
+            state.vacant.take(bytes).ok_or(SourceError::OutOfAddresses { asked: Bytes::new(bytes) })?
+        };
+        let span = Span::new(start, Bytes::new(bytes));
+        if let Err(error) = self.source.commit(span) {
+            state.vacant.give(start, bytes);
+            return Err(error);
+        }
+        state.runs.add(span, class);
+        state.stats.reserved += span.bytes;
+        state.stats.peak_reserved = state.stats.peak_reserved.max(state.stats.reserved);
+        Ok(())
+    }
+
+    /// Addresses for many segments, of which one takes `bytes`.
+    fn reserve(&self, bytes: u64) -> Result<Span, SourceError> {
+        let capacity = self.source.describe().capacity.map_or(UNKNOWN_CAPACITY, Bytes::get);
+        let mut wanted = capacity.saturating_mul(ADDRESSES_PER_BYTE).max(bytes);
+        loop {
+            match self.source.reserve(Bytes::new(wanted)) {
+                Err(_) if wanted / 2 >= bytes => wanted /= 2,
+                other => return other,
+            }
+        }
+    }
+
+    /// Takes back the blocks whose streams are done.
+    fn poll(&self, state: &mut State) {
+        let mut index = 0;
+        while index < state.pending.len() {
+            let (_, marks) = &mut state.pending[index];
+            while let Some(&mark) = marks.last() {
+                if !self.source.passed(mark) {
+                    break;
+                }
+                self.source.forget(mark);
+                marks.pop();
+            }
+            if !marks.is_empty() {
+                index += 1;
+            } else if let Some((address, _)) = state.pending.remove(index) {
+                state.release(address);
+            }
+        }
+    }
+
+    /// Waits for the streams of all freed blocks.
+    fn wait(&self, state: &mut State) -> Result<(), SourceError> {
+        for &mark in state.pending.iter().flat_map(|(_, marks)| marks) {
+            self.source.wait(mark)?;
+        }
+        self.poll(state);
+        Ok(())
+    }
+
+    /// Gives back the segments in which no block lies.
+    fn give_back(&self, state: &mut State) -> Result<Bytes, SourceError> {
+        let mut given = Bytes::ZERO;
+        for span in state.runs.idle() {
+            self.source.decommit(span)?;
+            state.runs.remove(span);
+            state.vacant.give(span.start, span.bytes.get());
+            state.stats.reserved = state.stats.reserved.saturating_sub(span.bytes);
+            given += span.bytes;
+        }
+        Ok(given)
+    }
+
+    /// Where a block goes: in free memory, or in memory that is made for it.
+    fn place(&self, state: &mut State, size: u64, align: u64) -> Result<u64, SourceError> {
+        let class = if size < SMALL { Class::Small } else { Class::Large };
+        if let Some(start) = state.runs.take(size, align, class) {
+            return Ok(start);
+        }
+        self.poll(state);
+        if let Some(start) = state.runs.take(size, align, class) {
+            return Ok(start);
+        }
+        if let Err(error) = self.grow(state, size, align, class) {
+            if !matches!(error, SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) {
+                return Err(error);
+            }
+            self.wait(state)?;
+            if let Some(start) = state.runs.take(size, align, class) {
+                return Ok(start);
+            }
+            self.give_back(state)?;
+            self.grow(state, size, align, class)?;
+        }
+        state.runs.take(size, align, class).ok_or(SourceError::OutOfMemory { asked: Bytes::new(size) })
+    }
+}
+
+impl State {
+    /// Makes a block's memory free.
+    fn release(&mut self, address: u64) {
+        if let Some(block) = self.blocks.remove(&address) {
+            self.stats.live = self.stats.live.saturating_sub(block.bytes);
+            self.runs.give(address, block.size);
+        }
+    }
+
+    fn live(&mut self, address: Address) -> Result<&mut Block, Error> {
+        let freed = self.runs.contain(address.0);
+        match self.blocks.get_mut(&address.0) {
+            Some(block) if !block.is_pending => Ok(block),
+            Some(_) => Err(Error::DoubleFree { address }),
+            None if freed => Err(Error::DoubleFree { address }),
+            None => Err(Error::ForeignAddress { address }),
+        }
+    }
+}
+
+impl Pool for Segments {
+    fn alloc(&self, request: &Request) -> Result<Address, Error> {
+        let (bytes, align) = (request.bytes, request.align.get().max(UNIT));
+        if bytes == Bytes::ZERO {
+            return Err(Error::ZeroSize);
+        }
+        if !align.is_power_of_two() {
+            return Err(Error::BadAlignment { align });
+        }
+        let capacity = self.source.describe().capacity.unwrap_or(Bytes::new(1 << 60));
+        if bytes.get().max(align) > capacity.get() {
+            return Err(Error::TooLarge { asked: bytes, capacity });
+        }
+        let size = bytes.get().next_multiple_of(UNIT);
+        let mut state = self.state();
+        let start = self.place(&mut state, size, align).map_err(|error| match error {
+            SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. } => {
+                let Stats { live, reserved, .. } = state.stats;
+                Error::OutOfMemory { asked: bytes, live, reserved }
+            }
+            other => Error::Source(other),
+        })?;
+        state.blocks.insert(start, Block { bytes, size, uses: Vec::new(), is_pending: false });
+        state.stats.live += bytes;
+        state.stats.peak_live = state.stats.peak_live.max(state.stats.live);
+        Ok(Address(start))
+    }
+
+    fn free(&self, address: Address) -> Result<(), Error> {
+        let mut state = self.state();
+        let block = state.live(address)?;
+        let mut marks = Vec::with_capacity(block.uses.len());
+        for &stream in &block.uses {
+            match self.source.mark(stream) {
+                Ok(mark) => marks.push(mark),
+                Err(error) => {
+                    for mark in marks {
+                        self.source.forget(mark);
+                    }
+                    return Err(Error::Source(error));
+                }
+            }
+        }
+        if marks.is_empty() {
+            state.release(address.0);
+        } else {
+            block.is_pending = true;
+            state.pending.push_back((address.0, marks));
+        }
+        Ok(())
+    }
+
+    fn record(&self, address: Address, stream: StreamId) -> Result<(), Error> {
+        let mut state = self.state();
+        let block = state.live(address)?;
+        if !block.uses.contains(&stream) {
+            block.uses.push(stream);
+        }
+        Ok(())
+    }
+
+    fn trim(&self) -> Result<Bytes, Error> {
+        let mut state = self.state();
+        self.wait(&mut state).and_then(|()| self.give_back(&mut state)).map_err(Error::Source)
+    }
+
+    fn stats(&self) -> Stats {
+        let mut state = self.state();
+        self.poll(&mut state);
+        state.stats
+    }
+}
+
+impl Drop for Segments {
+    fn drop(&mut self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Streams may still use what was freed; a source that fails here has no work that could be waited for.
+        let _ = self.wait(&mut state);
+        for mark in state.pending.drain(..).flat_map(|(_, marks)| marks) {
+            self.source.forget(mark);
+        }
+        for span in state.reserved.drain(..) {
+            let _ = self.source.release(span);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_memory::{Host, HostOptions, Simulated, SimulatedOptions};
+
+    use super::*;
+
+    fn pool() -> Segments {
+        Segments::new(Arc::new(Host::new(&HostOptions::default())))
+    }
+
+    fn alloc(pool: &Segments, bytes: u64) -> Address {
+        pool.alloc(&Request::new(Bytes::new(bytes))).unwrap()
+    }
+
+    #[test]
+    fn a_block_takes_what_it_asks_for_and_not_a_power_of_two() {
+        let pool = pool();
+        let bytes = (9 << 20) + 1;
+        alloc(&pool, bytes);
+        let stats = pool.stats();
+        assert_eq!(stats.live, Bytes::new(bytes));
+        assert!(stats.reserved.get() - bytes <= 2 << 20, "{stats:?}");
+    }
+
+    #[test]
+    fn freed_memory_is_split_and_used_again() {
+        let pool = pool();
+        let large = alloc(&pool, 8 << 20);
+        pool.free(large).unwrap();
+        let halves = [alloc(&pool, 4 << 20), alloc(&pool, 4 << 20)];
+        assert_eq!(pool.stats().reserved, Bytes::new(8 << 20));
+        for half in halves {
+            pool.free(half).unwrap();
+        }
+        assert_eq!(alloc(&pool, 8 << 20), large);
+    }
+
+    #[test]
+    fn small_blocks_share_a_segment() {
+        let pool = pool();
+        let blocks: Vec<Address> = (0..100).map(|_| alloc(&pool, 1000)).collect();
+        assert_eq!(pool.stats().reserved, Bytes::new(SHARED));
+        for block in blocks {
+            assert!(block.0.is_multiple_of(UNIT));
+            pool.free(block).unwrap();
+        }
+        assert_eq!(pool.trim().unwrap(), Bytes::new(SHARED));
+        assert_eq!(pool.stats().reserved, Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_block_lies_in_one_segment() {
+        let pool = pool();
+        let blocks: Vec<Address> = (0..8).map(|_| alloc(&pool, 2 << 20)).collect();
+        for &block in &blocks {
+            pool.free(block).unwrap();
+        }
+        let whole = alloc(&pool, 4 << 20);
+        assert!(!blocks.contains(&whole));
+        assert_eq!(pool.stats().reserved, Bytes::new(20 << 20));
+    }
+
+    #[test]
+    fn a_freed_block_waits_for_copies_on_any_stream() {
+        let device = Arc::new(Simulated::new(SimulatedOptions::default()).unwrap());
+        let pool = Segments::new(device.clone());
+        let block = alloc(&pool, 2 << 20);
+        pool.record(block, StreamId(0)).unwrap();
+        pool.record(block, StreamId(7)).unwrap();
+        pool.free(block).unwrap();
+        assert_eq!(pool.stats().live, Bytes::new(2 << 20));
+        assert_ne!(alloc(&pool, 2 << 20), block);
+        device.advance(1_000_000_000);
+        assert_eq!(alloc(&pool, 2 << 20), block);
+    }
+
+    #[test]
+    fn a_shortage_waits_for_copies_and_gives_back_what_is_idle() {
+        let capacity = Some(Bytes::new(8 << 20));
+        let device = Simulated::new(SimulatedOptions { capacity, ..SimulatedOptions::default() }).unwrap();
+        let pool = Segments::new(Arc::new(device));
+        let blocks = [alloc(&pool, 4 << 20), alloc(&pool, 4 << 20)];
+        assert!(matches!(pool.alloc(&Request::new(Bytes::new(2 << 20))), Err(Error::OutOfMemory { .. })));
+        for block in blocks {
+            pool.record(block, StreamId(1)).unwrap();
+            pool.free(block).unwrap();
+        }
+        alloc(&pool, 8 << 20);
+        assert_eq!(pool.stats().reserved, Bytes::new(8 << 20));
+    }
+
+    #[test]
+    fn what_is_not_a_live_block_is_refused() {
+        let pool = pool();
+        let block = alloc(&pool, 4096);
+        pool.free(block).unwrap();
+        assert_eq!(pool.free(block), Err(Error::DoubleFree { address: block }));
+        assert_eq!(pool.free(Address(64)), Err(Error::ForeignAddress { address: Address(64) }));
+        assert_eq!(pool.alloc(&Request::new(Bytes::ZERO)), Err(Error::ZeroSize));
+    }
+}

@@ -1,0 +1,155 @@
+//! What Python says to the devices and asks of them.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use lowtide_core::Bytes;
+use lowtide_formats::write_trace_gzip;
+use lowtide_pool::{ArenaOptions, DeviceStats, FleetOptions, LearnerOptions};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::fleet::{self, Kind, fleet};
+use crate::{throw, timing};
+
+/// A program that makes this many allocations without a step of an optimizer is taken not to train.
+const PATIENCE: u64 = 1 << 15;
+
+/// A plan that is not proved by then is good enough: its last part is made while the program waits.
+const PLANNING: Duration = Duration::from_secs(1);
+
+/// Serves the memory of the process's devices from now on: those of CUDA, or simulated ones of `simulated` bytes each.
+/// `False` where they are served already.
+#[pyfunction]
+#[pyo3(signature = (*, limit=None, learn=true, plans=None, peers=true, history=1 << 17, simulated=None))]
+pub(crate) fn serve_devices(
+    limit: Option<u64>,
+    learn: bool,
+    plans: Option<PathBuf>,
+    peers: bool,
+    history: usize,
+    simulated: Option<u64>,
+) -> PyResult<bool> {
+    let learner = if learn {
+        let settings = LearnerOptions::from_settings(|name| std::env::var(name).ok());
+        let settings = settings.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Some(LearnerOptions { cache: plans, threads: planners(), time_limit: PLANNING, ..settings })
+    } else {
+        None
+    };
+    let arena = ArenaOptions { learner, find_steps: Some(PATIENCE), ..ArenaOptions::long_running() };
+    let options = FleetOptions { arena, limit: limit.map(Bytes::new), history };
+    let kind = simulated.map_or(Kind::Cuda { peers }, |memory| Kind::Simulated { memory: Bytes::new(memory) });
+    Ok(fleet::open(kind, options))
+}
+
+/// Plans are made beside the program, which has its own use for the processor.
+fn planners() -> NonZeroUsize {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    NonZeroUsize::new((cores / 4).min(4)).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Whether a shortage is raised as `torch.OutOfMemoryError`.
+#[pyfunction]
+pub(crate) fn raises_out_of_memory() -> bool {
+    throw::is_exact()
+}
+
+/// Measures how long allocating and freeing take from now on, or no more.
+#[pyfunction]
+pub(crate) fn measure_hooks(enabled: bool) {
+    timing::enable(enabled);
+}
+
+/// What device `device` holds and did; `None` where it was not used yet.
+#[pyfunction]
+pub(crate) fn device_stats(python: Python<'_>, device: u32) -> PyResult<Option<Bound<'_, PyDict>>> {
+    let stats = python.detach(|| fleet().and_then(|fleet| Some((fleet.stats(device)?, fleet.steps()))));
+    stats.map(|(stats, steps)| dictionary(python, &stats, steps)).transpose()
+}
+
+fn dictionary<'py>(python: Python<'py>, stats: &DeviceStats, steps: u64) -> PyResult<Bound<'py, PyDict>> {
+    let numbers = PyDict::new(python);
+    for (name, value) in [
+        ("requested_bytes", stats.requested.get()),
+        ("peak_requested_bytes", stats.peak_requested.get()),
+        ("allocated_bytes", stats.allocated.get()),
+        ("peak_allocated_bytes", stats.peak_allocated.get()),
+        ("reserved_bytes", stats.reserved.get()),
+        ("peak_reserved_bytes", stats.peak_reserved.get()),
+        ("allocations", stats.allocs),
+        ("frees", stats.frees),
+        ("retries", stats.retries),
+        ("out_of_memory", stats.shortages),
+        ("steps", steps),
+        ("plan_hits", stats.served.hits),
+        ("plan_misses", stats.served.misses),
+        ("handles_created", stats.calls.created),
+        ("handles_mapped", stats.calls.mapped),
+        ("handles_unmapped", stats.calls.unmapped),
+        ("handles_destroyed", stats.calls.destroyed),
+        ("driver_calls", stats.calls.handles()),
+        ("driver_ns", stats.calls.nanoseconds),
+        ("waits", stats.calls.waits),
+        ("waited_ns", stats.calls.waited_ns),
+        ("holds", stats.calls.holds),
+    ] {
+        numbers.set_item(name, value)?;
+    }
+    for (name, times, part) in [
+        ("alloc_ns_p50", &timing::ALLOC, 0.5),
+        ("alloc_ns_p99", &timing::ALLOC, 0.99),
+        ("free_ns_p50", &timing::FREE, 0.5),
+        ("free_ns_p99", &timing::FREE, 0.99),
+    ] {
+        numbers.set_item(name, times.quantile(part))?;
+    }
+    Ok(numbers)
+}
+
+/// Lets the peaks of device `device` begin at what is there now.
+#[pyfunction]
+pub(crate) fn reset_peaks(device: u32) {
+    if let Some(fleet) = fleet() {
+        fleet.reset_peaks(device);
+    }
+}
+
+/// Gives back whatever can be given back on all devices, and says how many bytes.
+#[pyfunction]
+pub(crate) fn trim_devices(python: Python<'_>) -> PyResult<u64> {
+    python.detach(|| match fleet() {
+        Some(fleet) => fleet.trim().map(Bytes::get).map_err(|error| PyRuntimeError::new_err(error.to_string())),
+        None => Ok(0),
+    })
+}
+
+/// Takes at most `limit` bytes of device `device` from now on; all of it with `None`.
+#[pyfunction]
+#[pyo3(signature = (device, limit))]
+pub(crate) fn limit_device(device: u32, limit: Option<u64>) -> PyResult<()> {
+    let Some(fleet) = fleet() else { return Ok(()) };
+    let limited = fleet.set_limit(device, limit.map(Bytes::new));
+    limited.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// The last requests of all devices, a few steps of them, as a trace: CSV, gzip.
+#[pyfunction]
+pub(crate) fn device_history(python: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
+    let written = python.detach(|| {
+        let trace = fleet().map(lowtide_pool::Fleet::history).unwrap_or_default();
+        let mut text = Vec::new();
+        write_trace_gzip(&trace, &mut text).map(|()| text)
+    });
+    let text = written.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(PyBytes::new(python, &text))
+}
+
+/// What the learners had to say since the last call, a sentence each.
+#[pyfunction]
+pub(crate) fn device_warnings() -> Vec<String> {
+    fleet().map(lowtide_pool::Fleet::warnings).unwrap_or_default()
+}

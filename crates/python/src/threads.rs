@@ -1,0 +1,41 @@
+//! The threads of the program, numbered in the order in which they appear here, and whether this process is still the one
+//! in which Lowtide was started: in a forked child other threads are gone, and with them whoever held a lock.
+
+#![expect(unsafe_code, reason = "asks to be told of forks")]
+
+use std::cell::Cell;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The number of this thread, from zero.
+pub(crate) fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(u64::MAX) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == u64::MAX {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this is a forked child of the process that called [`watch_forks`].
+pub(crate) fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// From now on [`is_forked`] tells.
+pub(crate) fn watch_forks() {
+    static ONCE: Once = Once::new();
+    extern "C" fn child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    ONCE.call_once(|| {
+        // SAFETY: the function stores to a static, and lives as long as the program: this library is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    });
+}

@@ -1,0 +1,101 @@
+"""Python runs this before a program that was started by `lowtide run` or `lowtide record`: it waits until the program
+has imported PyTorch, and then does what was asked. A program that never does so is left alone.
+
+The `sitecustomize` of the machine, which this one stands in front of, is run first.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _run_shadowed() -> None:
+    """Runs the `sitecustomize` that would have been run without this one, and puts it in its place."""
+    others = [place for place in sys.path if os.path.abspath(place or os.curdir) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+def _start() -> None:
+    """PyTorch is there: does what was asked."""
+    try:
+        if importlib.util.find_spec("lowtide") is None:
+            _load_own()
+        from lowtide.torch.start import start
+    except Exception as error:
+        if os.environ.get("LOWTIDE_STRICT"):
+            raise
+        print(f"lowtide: nothing was done: {' '.join(str(error).split())}", file=sys.stderr)
+        return
+    start()
+
+
+def _load_own() -> None:
+    """Loads the package that this file is part of, from where it is: the program's Python does not have it."""
+    package = os.path.dirname(_HERE)
+    spec = importlib.util.spec_from_file_location(
+        "lowtide", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no package in {package}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["lowtide"] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules["lowtide"]
+        raise
+
+
+class _Loader(importlib.abc.Loader):
+    """The loader of PyTorch, and what follows it."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._inner.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._inner
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._inner
+        self._inner.exec_module(module)
+        _start()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds PyTorch as it would be found without this, once."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            sys.meta_path.insert(0, self)
+            return spec
+        spec.loader = _Loader(spec.loader)
+        return spec
+
+
+try:
+    _run_shadowed()
+finally:
+    if os.environ.get("LOWTIDE_RUN") or os.environ.get("LOWTIDE_RECORD"):
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,131 @@
+"""Traces training steps, as the usual loop makes them, on fake tensors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from lowtide.torch.estimation.attention import attention
+from lowtide.torch.estimation.autograd import accumulator, autograd
+from lowtide.torch.estimation.ledger import Ledger
+from lowtide.torch.estimation.pretence import fake_mode, pretend, untraced
+from lowtide.torch.estimation.recurrent import recurrence
+from lowtide.torch.estimation.subject import call, fake_example, fake_model, loss_of
+from lowtide.torch.estimation.values import values
+from lowtide.torch.estimation.watcher import Watcher
+
+
+@dataclass
+class Task:
+    """What is to be traced."""
+
+    model: Any
+    examples: list[Any]
+    optimizer: Callable[..., Any] | None
+    loss: Callable[[Any], Any] | None
+    autocast: torch.dtype | None
+    train: bool
+    device: torch.device
+    memory: int
+    step: Callable[..., Any] | None = None
+
+
+@dataclass
+class Traced:
+    """What came of it: the events, and what was made up."""
+
+    ledger: Ledger
+    assumptions: dict[str, int]
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+def trace(task: Task) -> Traced:
+    """Traces the steps of `task`."""
+    ledger = Ledger()
+    with pretend(ledger, task.memory), fake_mode() as mode:
+        watcher = Watcher(mode, ledger, task.device)
+        sizes: dict[str, int] = {}
+        with watcher, attention(), recurrence(watcher), values(watcher), autograd(watcher):
+            run(task, watcher, sizes)
+    return Traced(ledger, watcher.assumptions, sizes)
+
+
+def run(task: Task, watcher: Watcher, sizes: dict[str, int]) -> None:
+    """The set-up and the usual loop; its variables live as long as they do there."""
+    watcher.category = "parameter"
+    model = fake_model(task.model, watcher, task.device)
+    model.train(task.train)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = task.optimizer(parameters) if task.optimizer is not None and task.train else None
+    nodes = [accumulator(watcher, parameter) for parameter in parameters] if task.train else []
+    sizes["parameter"] = total(watcher, model.parameters())
+    sizes["buffer"] = total(watcher, model.buffers())
+    with untraced():
+        for example in task.examples:
+            watcher.category = "input"
+            batch = fake_example(example, task.device)
+            watcher.category = "activation"
+            if task.step is not None:
+                task.step(model, batch, optimizer)
+            else:
+                with torch.set_grad_enabled(task.train), autocasting(task):
+                    output = answered(model, batch)
+                    if task.train:
+                        loss = (task.loss or loss_of)(output)
+                if task.train:
+                    watcher.category = "backward"
+                    loss.backward()
+                    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+                    watcher.label(grads, "gradient")
+                    sizes["gradient"] = max(sizes.get("gradient", 0), total(watcher, grads))
+                    del grads
+                    if optimizer is not None:
+                        watcher.category = "optimizer temporary"
+                        optimizer.step()
+                        label_state(watcher, optimizer, sizes)
+                        optimizer.zero_grad(set_to_none=True)
+                    else:
+                        model.zero_grad(set_to_none=True)
+            watcher.leaves.clear()
+            watcher.ledger.close_step()
+    del nodes
+
+
+def answered(model: Any, batch: Any) -> Any:
+    """The model's output, or its own error with a hint."""
+    try:
+        return call(model, batch)
+    except Exception as error:
+        raise RuntimeError(
+            f"the model failed on the example: {type(error).__name__}: {error}\n"
+            "hint: a tuple is passed as arguments, a dict as keywords, anything else as the only argument"
+        ) from error
+
+
+def label_state(watcher: Watcher, optimizer: Any, sizes: dict[str, int]) -> None:
+    """Tells the optimizer's state apart from what its step only used."""
+    states = getattr(optimizer, "state", None) or {}
+    tensors = [leaf for state in states.values() for leaf in tree_leaves(state) if isinstance(leaf, torch.Tensor)]
+    watcher.label(tensors, "optimizer state")
+    sizes["optimizer state"] = total(watcher, tensors)
+
+
+def total(watcher: Watcher, tensors: Any) -> int:
+    """The bytes of the blocks that hold these tensors, each block once."""
+    blocks = {block.number: block.bytes for tensor in tensors if (block := watcher.block_of(tensor)) is not None}
+    return sum(blocks.values())
+
+
+@contextlib.contextmanager
+def autocasting(task: Task) -> Iterator[None]:
+    """Mixed precision, where it is asked for."""
+    if task.autocast is None:
+        yield
+    else:
+        with torch.autocast("cuda", dtype=task.autocast):
+            yield

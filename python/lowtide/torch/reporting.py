@@ -1,0 +1,46 @@
+"""The report of the running process: where its memory went in the last steps, as a page."""
+
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+from pathlib import Path
+
+from lowtide import _lowtide
+
+
+class Report:
+    """A page that needs nothing but a browser. In a notebook it shows itself."""
+
+    def __init__(self, page: str):
+        self.html = page
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the page to a file, and says which."""
+        Path(path).write_text(self.html, encoding="utf-8")
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        # Style and scripts of the page stay apart from the notebook's.
+        source = html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{source}" style="width: 100%; height: 720px; border: 0" title="Lowtide report"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"Report of {len(self.html)} characters; `save(path)` writes it"
+
+
+def report(path: str | os.PathLike[str] | None = None) -> Report:
+    """The report of the devices that Lowtide serves, over the last steps; with `path` it is written there as well."""
+    with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
+        trace, page = Path(folder, "process.csv.gz"), Path(folder, "report.html")
+        trace.write_bytes(_lowtide.device_history())
+        code = _lowtide.main(["lowtide", "report", str(trace), "-o", str(page)])
+        if code == 2 or not page.exists():
+            raise RuntimeError(
+                "there is nothing to report yet\nhint: call `lowtide.torch.install()` first, without `history=False`"
+            )
+        made = Report(page.read_text(encoding="utf-8"))
+    if path is not None:
+        made.save(path)
+    return made

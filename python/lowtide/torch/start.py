@@ -1,0 +1,60 @@
+"""What `lowtide run` and `lowtide record` ask of a program by variables, done as soon as it has imported PyTorch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+# The suffixes of traces, before which the number of the process goes.
+_ENDINGS = (".csv.gz", ".csv")
+
+
+def start() -> None:
+    """Does what `LOWTIDE_RUN` and `LOWTIDE_RECORD` ask for. What cannot be done is said in a line on stderr, and the
+    program goes on without; with `LOWTIDE_STRICT` it is an error."""
+    parts = [part for part in os.environ.get("LOWTIDE_RUN", "").split(",") if part]
+    if parts:
+        _attempt(f"serving {', '.join(parts)} memory", lambda: _install(parts))
+    path = os.environ.get("LOWTIDE_RECORD")
+    if path:
+        _attempt("recording", lambda: _record(path))
+
+
+def _install(parts: list[str]) -> None:
+    from lowtide.torch import install
+
+    unknown = set(parts) - {"device", "cpu", "pinned"}
+    if unknown:
+        raise ValueError(f"LOWTIDE_RUN names {', '.join(sorted(unknown))}; it knows device, cpu and pinned")
+    install(
+        device="device" in parts,
+        cpu="cpu" in parts,
+        pinned="pinned" in parts,
+        limit=os.environ.get("LOWTIDE_LIMIT") or None,
+    )
+
+
+def _record(path: str) -> None:
+    from lowtide.torch import recording
+
+    least = os.environ.get("LOWTIDE_MIN_SIZE") or recording.MIN_SIZE
+    recording.start(of_process(path), min_size=least, list=os.environ.get("LOWTIDE_RECORD_LIST") or None)
+
+
+def of_process(path: str) -> Path:
+    """The file of this process: `trace.123.csv.gz` for `trace.csv.gz`."""
+    whole = Path(path)
+    ending = next((ending for ending in _ENDINGS if whole.name.endswith(ending)), "")
+    stem = whole.name.removesuffix(ending)
+    return whole.with_name(f"{stem}.{os.getpid()}{ending}")
+
+
+def _attempt(what: str, act: Callable[[], None]) -> None:
+    try:
+        act()
+    except Exception as error:
+        if os.environ.get("LOWTIDE_STRICT"):
+            raise
+        print(f"lowtide: not {what}: {' '.join(str(error).split())}", file=sys.stderr)
