@@ -24,7 +24,8 @@ def main():
             "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL);"
             "print(time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
         )
-        output = subprocess.run([sys.executable, "-c", script, *command], check=True, capture_output=True, text=True).stdout
+        run = [sys.executable, "-c", script, *command]
+        output = subprocess.run(run, check=True, capture_output=True, text=True).stdout
         seconds, kibibytes = output.split()
         print(f"{name:24}  {float(seconds):6.1f} s  {int(kibibytes) / 1024:7.0f} MiB", flush=True)
 

@@ -3,8 +3,8 @@
     python benches/gpu/run.py                                   all workloads, all allocators
     python benches/gpu/run.py --workloads resnet50 maskrcnn --allocators native lowtide -o result.json
 
-Each pair runs in a process of its own. Peaks are those of the first `--steps` steps; the time is the median of the steps
-behind the first `--warm` ones, up to `--timed`.
+Each pair runs in a process of its own. Peaks are those of the first `--steps` steps; the time is the median of the
+steps behind the first `--warm` ones, up to `--timed`.
 """
 
 from __future__ import annotations

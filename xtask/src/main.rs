@@ -6,6 +6,7 @@
 mod browser;
 mod layers;
 mod process;
+mod python;
 mod repository;
 mod sources;
 mod step;

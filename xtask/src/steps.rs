@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use crate::repository::{DATA_VARIABLE, Repository};
 use crate::step::{Need, Passed, Step};
-use crate::{browser, layers, process, sources};
+use crate::{browser, layers, process, python, sources};
 
 /// The steps of `cargo xtask check`.
 pub(crate) fn check() -> Vec<Step> {
@@ -37,6 +37,12 @@ pub(crate) fn test() -> Vec<Step> {
         purpose: "the report page works in Chromium",
         need: Some(browser::NEED),
         run: browser::run,
+    });
+    steps.push(Step {
+        name: "python",
+        purpose: "the wheel builds, installs and works under PyTorch",
+        need: Some(python::NEED),
+        run: python::run,
     });
     steps
 }

@@ -1,8 +1,8 @@
 //! A source with a limit that can be changed while it is used, and a peak that can be reset: what a program is told of
 //! its share of a device.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lowtide_core::{Bytes, StreamId};
 
@@ -15,18 +15,16 @@ use crate::source::{Description, Mark, Source, Span};
 pub struct Limited<S: ?Sized> {
     source: Arc<S>,
     limit: AtomicU64,
+    /// Two who take memory at once would both find room for one.
+    taking: Mutex<()>,
     peak: AtomicU64,
 }
 
 impl<S: Source + ?Sized> Limited<S> {
     /// `source`, of which at most `limit` is taken.
     pub fn new(source: Arc<S>, limit: Option<Bytes>) -> Self {
-        Self { source, limit: AtomicU64::new(limit.map_or(u64::MAX, Bytes::get)), peak: AtomicU64::new(0) }
-    }
-
-    /// The source within.
-    pub fn source(&self) -> &Arc<S> {
-        &self.source
+        let limit = AtomicU64::new(limit.map_or(u64::MAX, Bytes::get));
+        Self { source, limit, taking: Mutex::new(()), peak: AtomicU64::new(0) }
     }
 
     /// The limit, where there is one.
@@ -65,6 +63,7 @@ impl<S: Source + ?Sized> Source for Limited<S> {
     }
 
     fn commit(&self, span: Span) -> Result<(), Error> {
+        let _one_at_a_time = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         let after = self.source.calls().committed.get().saturating_add(span.bytes.get());
         if after > self.limit.load(Ordering::Relaxed) {
             return Err(Error::OutOfMemory { asked: span.bytes });

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use lowtide_core::{Bytes, StreamId, Trace};
+use lowtide_core::{Bytes, StepIndex, StreamId, Trace};
 use lowtide_memory::{Error as SourceError, Source};
 
 use crate::arena::{ArenaOptions, Living};
@@ -75,8 +75,8 @@ impl Fleet {
 
     /// A block on `device`. Where there is no room, whatever can be given back is, and it is tried once more.
     pub fn alloc(&self, device: u32, request: &Request) -> Result<Address, Error> {
-        if self.over.load(Ordering::Relaxed) && self.over.swap(false, Ordering::Relaxed) {
-            self.close_step();
+        if self.over.load(Ordering::Relaxed) {
+            self.end_step();
         }
         self.device(device)?.alloc(request)
     }
@@ -106,9 +106,10 @@ impl Fleet {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// Gives back whatever can be given back, on all devices, and says how much.
+    /// Gives back whatever can be given back, on all devices, and says how much. An error on one leaves no other out.
     pub fn trim(&self) -> Result<Bytes, Error> {
-        self.all().map(Device::trim).sum()
+        let outcomes: Vec<Result<Bytes, Error>> = self.all().map(Device::trim).collect();
+        outcomes.into_iter().sum()
     }
 
     /// From now on blocks whose stream `belongs` come from a pool of their own: a graph that is captured will use
@@ -126,7 +127,7 @@ impl Fleet {
     /// The capture is over; its pool stays.
     pub fn end_capture(&self, device: u32, capture: Capture) {
         if let Some(device) = self.opened(device) {
-            device.captures.end(capture);
+            device.end_capture(capture);
         }
     }
 
@@ -141,6 +142,11 @@ impl Fleet {
     pub fn set_limit(&self, device: u32, limit: Option<Bytes>) -> Result<(), Error> {
         self.device(device)?.source.set_limit(limit);
         Ok(())
+    }
+
+    /// The limit that devices have when they are opened, where there is one.
+    pub fn usual_limit(&self) -> Option<Bytes> {
+        self.options.limit
     }
 
     /// The memory that a device has, where that is known.
@@ -158,6 +164,15 @@ impl Fleet {
         if let Some(device) = self.opened(device) {
             device.reset_peaks();
         }
+    }
+
+    /// The block in use in which `address` lies, on whichever device; those of captures are not found.
+    pub fn block_at(&self, address: Address) -> Option<Living> {
+        self.all().find_map(|device| {
+            let blocks = device.arena.blocks();
+            let before = blocks.partition_point(|block| block.address <= address).checked_sub(1)?;
+            Some(blocks[before]).filter(|block| address.0 < block.address.0 + block.bytes.get())
+        })
     }
 
     /// The blocks of a device that are in use, by address; those of captures are not among them.
@@ -180,10 +195,16 @@ impl Fleet {
         self.all().flat_map(|device| device.arena.warnings()).collect()
     }
 
-    fn close_step(&self) {
-        self.steps.fetch_add(1, Ordering::Relaxed);
+    /// Closes the step that is over, unless a capture is under way: streams may not be waited for then.
+    #[cold]
+    fn end_step(&self) {
+        let is_recording = self.all().any(|device| device.captures.is_recording());
+        if is_recording || !self.over.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let step = StepIndex(self.steps.fetch_add(1, Ordering::Relaxed) + 1);
         for device in self.all() {
-            device.close_step();
+            device.close_step(step);
         }
     }
 

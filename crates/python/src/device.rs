@@ -80,6 +80,8 @@ fn dictionary<'py>(python: Python<'py>, stats: &DeviceStats, steps: u64) -> PyRe
         ("peak_allocated_bytes", stats.peak_allocated.get()),
         ("reserved_bytes", stats.reserved.get()),
         ("peak_reserved_bytes", stats.peak_reserved.get()),
+        ("peak_blocks", stats.peak_blocks),
+        ("allocated_in_all", stats.allocated_in_all.get()),
         ("allocations", stats.allocs),
         ("frees", stats.frees),
         ("retries", stats.retries),

@@ -1,8 +1,6 @@
 //! The process's devices: opened once, for good. Blocks outlive everything else, the interpreter too.
 
-#![expect(unsafe_code, reason = "hears of forks")]
-
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use lowtide_core::Bytes;
@@ -10,10 +8,13 @@ use lowtide_memory::cuda::{self, CudaDevice};
 use lowtide_memory::{Simulated, SimulatedOptions, Source};
 use lowtide_pool::{Fleet, FleetOptions, Opener};
 
-use crate::steps;
+use crate::{steps, threads};
 
 static FLEET: OnceLock<Fleet> = OnceLock::new();
-static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// How many forks away the process was that first used a device.
+static USED_AT: AtomicU64 = AtomicU64::new(UNUSED);
+const UNUSED: u64 = u64::MAX;
 
 /// What the devices are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,14 +25,15 @@ pub(crate) enum Kind {
     Simulated { memory: Bytes },
 }
 
-/// The devices, where [`open`] was called and this is not a forked child: there the driver cannot be used.
+/// The devices, where [`open`] was called. A child of a process that had used one cannot use the driver: it has none.
 pub(crate) fn fleet() -> Option<&'static Fleet> {
-    if FORKED.load(Ordering::Relaxed) { None } else { FLEET.get() }
+    if is_lost() { None } else { FLEET.get() }
 }
 
-/// Whether the process was forked off one that had devices.
-pub(crate) fn is_forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+/// Whether devices were used by a process that this one was forked off.
+pub(crate) fn is_lost() -> bool {
+    let used_at = USED_AT.load(Ordering::Relaxed);
+    used_at != UNUSED && used_at != threads::forks()
 }
 
 /// Opens the devices. `false` where they were already.
@@ -39,11 +41,15 @@ pub(crate) fn open(kind: Kind, options: FleetOptions) -> bool {
     let mut is_first = false;
     FLEET.get_or_init(|| {
         is_first = true;
-        Fleet::new(opener(kind), options)
+        let open = opener(kind);
+        let noted = move |device| {
+            USED_AT.store(threads::forks(), Ordering::Relaxed);
+            open(device)
+        };
+        Fleet::new(Box::new(noted), options)
     });
     if is_first {
-        // SAFETY: the handler only sets a flag.
-        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        threads::watch_forks();
         steps::listen(|| {
             if let Some(fleet) = fleet() {
                 fleet.step();
@@ -51,10 +57,6 @@ pub(crate) fn open(kind: Kind, options: FleetOptions) -> bool {
         });
     }
     is_first
-}
-
-extern "C" fn forked() {
-    FORKED.store(true, Ordering::Relaxed);
 }
 
 fn opener(kind: Kind) -> Opener {

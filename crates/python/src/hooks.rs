@@ -3,19 +3,16 @@
 
 #![expect(unsafe_code, reason = "functions for a foreign caller")]
 
-use std::cell::Cell;
 use std::ffi::{c_double, c_int, c_void};
-use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_pool::{Address, Capture, Error, Fleet, Request, ThreadId};
 
 use crate::callable::Callable;
 use crate::fleet::{self, fleet};
-use crate::throw;
 use crate::timing::{self, timed};
+use crate::{threads, throw};
 
 /// What PyTorch's kernels expect of a block.
 const ALIGN: u64 = 512;
@@ -24,20 +21,6 @@ const ALIGN: u64 = 512;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct PoolId(u64, u64);
-
-/// The number of the calling thread, in the order in which threads first ask.
-fn thread() -> ThreadId {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    thread_local! {
-        static OWN: Cell<u64> = const { Cell::new(u64::MAX) };
-    }
-    ThreadId(OWN.with(|own| {
-        if own.get() == u64::MAX {
-            own.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        own.get()
-    }))
-}
 
 fn stream(handle: *mut c_void) -> StreamId {
     StreamId(handle.addr() as u64)
@@ -55,7 +38,7 @@ enum Refused {
 
 fn serve(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused> {
     let Some(fleet) = fleet() else {
-        return Err(Refused::Other(if fleet::is_forked() {
+        return Err(Refused::Other(if fleet::is_lost() {
             "the device cannot be used in a forked process: start it with the `spawn` method".to_owned()
         } else {
             "no device is served: `lowtide.torch.install()` was not called".to_owned()
@@ -65,7 +48,7 @@ fn serve(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused
         bytes: Bytes::new(size as u64),
         align: Align::new(ALIGN).unwrap_or(Align::ONE),
         stream: stream(on),
-        thread: thread(),
+        thread: ThreadId(threads::number()),
     };
     let number = u32::try_from(device).map_err(|_| Refused::Other(format!("there is no device {device}")))?;
     fleet.alloc(number, &request).map_err(|error| refused(fleet, number, request.bytes, &error))
@@ -89,13 +72,11 @@ pub extern "C-unwind" fn lowtide_alloc(size: usize, device: c_int, stream: *mut 
     if size == 0 {
         return ptr::null_mut();
     }
-    let outcome = timed(&timing::ALLOC, || panic::catch_unwind(AssertUnwindSafe(|| serve(size, device, stream))));
-    match outcome {
-        Ok(Ok(Address(address))) => return ptr::with_exposed_provenance_mut(address as usize),
+    match timed(&timing::ALLOC, || serve(size, device, stream)) {
+        Ok(Address(address)) => return ptr::with_exposed_provenance_mut(address as usize),
         // Many programs look for these first words.
-        Ok(Err(Refused::Memory(message))) => throw::out_of_memory(&format!("CUDA out of memory. Lowtide: {message}")),
-        Ok(Err(Refused::Other(message))) => throw::failure(&format!("Lowtide: {message}")),
-        Err(_) => throw::failure("Lowtide failed inside; please report this"),
+        Err(Refused::Memory(message)) => throw::out_of_memory(&format!("CUDA out of memory. Lowtide: {message}")),
+        Err(Refused::Other(message)) => throw::failure(&format!("Lowtide: {message}")),
     }
     ptr::null_mut()
 }
@@ -115,7 +96,7 @@ pub extern "C" fn lowtide_free(pointer: *mut c_void, size: usize, device: c_int,
 #[unsafe(no_mangle)]
 pub extern "C" fn lowtide_record_stream(pointer: *mut c_void, on: *mut c_void) {
     if let (Some(fleet), false) = (fleet(), pointer.is_null()) {
-        // A tensor may begin inside a block, or be of another allocator: those PyTorch itself passes over.
+        // A block of another allocator is none of ours to keep.
         let _ = fleet.record(address(pointer), stream(on));
     }
 }
@@ -138,7 +119,9 @@ pub extern "C" fn lowtide_reset() {
 pub extern "C" fn lowtide_memory_fraction(fraction: c_double, device: c_int) {
     if let (Some(fleet), Ok(device)) = (fleet(), u32::try_from(device)) {
         let capacity = fleet.capacity(device).ok().flatten();
-        let limit = capacity.filter(|_| fraction < 1.0).map(|all| Bytes::new((all.get() as f64 * fraction) as u64));
+        let part = capacity.filter(|_| fraction < 1.0).map(|all| Bytes::new((all.get() as f64 * fraction) as u64));
+        // The smaller of what the program and its user allow.
+        let limit = part.into_iter().chain(fleet.usual_limit()).min();
         let _ = fleet.set_limit(device, limit);
     }
 }
@@ -149,10 +132,7 @@ pub extern "C" fn lowtide_memory_fraction(fraction: c_double, device: c_int) {
 /// `size` points to a word, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowtide_base_alloc(pointer: *mut c_void, size: *mut usize) -> *mut c_void {
-    let wanted = pointer.addr() as u64;
-    let blocks = fleet().into_iter().flat_map(|fleet| (0..64).flat_map(|device| fleet.blocks(device)));
-    let found =
-        blocks.into_iter().find(|block| (block.address.0..block.address.0 + block.bytes.get()).contains(&wanted));
+    let found = fleet().and_then(|fleet| fleet.block_at(address(pointer)));
     let (start, bytes) = found.map_or((pointer, 0), |block| {
         (ptr::with_exposed_provenance_mut(block.address.0 as usize), block.bytes.get() as usize)
     });

@@ -1,6 +1,7 @@
 //! The Python module `lowtide._lowtide`, and in the same library the C functions that PyTorch calls. Nothing is decided
 //! here: the module hands what Python and PyTorch say to the crates below.
 
+mod answers;
 mod c10;
 mod callable;
 mod command;
@@ -24,6 +25,8 @@ mod timing;
 mod _lowtide {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::answers::answer_workspaces;
     #[pymodule_export]
     use super::command::main;
     #[pymodule_export]

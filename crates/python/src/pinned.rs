@@ -10,73 +10,113 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::HostOptions;
-use lowtide_memory::cuda::CudaPinned;
-use lowtide_pool::{Address, Pool, Request, Segments};
-use pyo3::exceptions::PyRuntimeError;
+use lowtide_memory::cuda::{self, CudaPinned};
+use lowtide_pool::{Address, Pool, Request, Segments, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::c10::{DataPtr, Family, Object, Original, Refusal, Slot, Stream, names_streams, patch, stream_handle};
 use crate::ranges::{Ranged, Ranges};
+use crate::symbols::find;
 use crate::threads;
 
 /// The versions of PyTorch in which the functions that only pinned memory has are known to stand where they are expected:
 /// nothing that it exports tells.
 const KNOWN: RangeInclusive<(u32, u32)> = (2, 11)..=(2, 15);
 
-/// PyTorch's allocator as it was, and what serves in its place.
+/// The most devices that have a pool.
+const MOST: usize = 64;
+
+/// PyTorch's allocator as it was, and what tells which device a thread uses and on which stream.
 struct Behind {
     object: Object,
     original: Original,
-    pool: Segments,
+    current_device: unsafe extern "C-unwind" fn() -> i8,
+    current_stream: unsafe extern "C-unwind" fn(i8) -> Stream,
 }
 
 static BEHIND: OnceLock<Behind> = OnceLock::new();
-static RANGES: Ranges = Ranges::new();
+
+/// A pool for each device that pinned memory is asked for; none where the driver refused.
+static POOLS: [OnceLock<Option<Segments>>; MOST] = [const { OnceLock::new() }; MOST];
+static RANGES: [Ranges; MOST] = [const { Ranges::new() }; MOST];
 
 fn behind() -> &'static Behind {
     BEHIND.get().unwrap_or_else(|| std::process::abort())
 }
 
-/// Whether an address is one of the pool's, in the process in which it was made.
-fn is_served(address: *mut c_void) -> bool {
-    RANGES.contain(address as u64) && !threads::is_forked()
+fn pool(device: usize) -> Option<&'static Segments> {
+    let made = POOLS.get(device)?.get_or_init(|| {
+        let source = CudaPinned::new(device as u32, &HostOptions::default()).ok()?;
+        Some(Segments::new(Arc::new(Ranged::new(Arc::new(source), &RANGES[device]))))
+    });
+    made.as_ref()
+}
+
+fn made_pools() -> impl Iterator<Item = (usize, &'static Segments)> {
+    POOLS.iter().enumerate().filter_map(|(device, pool)| Some((device, pool.get()?.as_ref()?)))
+}
+
+/// The pool that an address is of, in the process in which it was made.
+fn owner(address: *mut c_void) -> Option<(usize, &'static Segments)> {
+    if threads::is_forked() {
+        return None;
+    }
+    made_pools().find(|&(device, _)| RANGES[device].contain(address as u64))
+}
+
+/// A block for the device that the thread uses. What is asked for in a capture belongs to the graph: PyTorch serves it.
+fn serve(behind: &Behind, bytes: usize) -> Option<Address> {
+    if bytes == 0 || threads::is_forked() {
+        return None;
+    }
+    // SAFETY: PyTorch's own functions; they start nothing.
+    let device = unsafe { (behind.current_device)() };
+    let number = usize::try_from(device).ok()?;
+    let pool = pool(number)?;
+    // SAFETY: as above; the device is the one in use.
+    let stream = stream_handle(unsafe { (behind.current_stream)(device) })?;
+    if cuda::is_captured(number as u32, StreamId(stream)) != Ok(false) {
+        return None;
+    }
+    pool.alloc(&Request::new(Bytes::new(bytes as u64))).ok()
 }
 
 /// Stands in for `allocate`.
 extern "C-unwind" fn allocate(_this: *mut c_void, bytes: usize) -> DataPtr {
     let behind = behind();
-    if bytes > 0
-        && !threads::is_forked()
-        && let Ok(address) = behind.pool.alloc(&Request::new(Bytes::new(bytes as u64)))
-    {
-        return DataPtr::host(std::ptr::with_exposed_provenance_mut(address.0 as usize), delete);
+    match serve(behind, bytes) {
+        Some(address) => DataPtr::host(std::ptr::with_exposed_provenance_mut(address.0 as usize), delete),
+        None => behind.original.allocate(behind.object, bytes),
     }
-    behind.original.allocate(behind.object, bytes)
 }
 
-/// Frees a block of the pool; others keep PyTorch's own function.
+/// Frees a block of a pool; others keep PyTorch's own function.
 unsafe extern "C-unwind" fn delete(block: *mut c_void) {
-    if is_served(block) {
+    if let Some((_, pool)) = owner(block) {
         // A block whose streams cannot be asked is kept: they may still use it.
-        let _ = behind().pool.free(Address(block as u64));
+        let _ = pool.free(Address(block as u64));
     }
 }
 
 /// Stands in for `record_event`: work on `stream` uses the block.
 extern "C-unwind" fn record_event(this: *mut c_void, data: *mut c_void, context: *mut c_void, stream: Stream) -> bool {
     type Function = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, *mut c_void, Stream) -> bool;
-    let behind = behind();
-    let block = [context, data].into_iter().find(|&block| is_served(block));
-    if let Some(block) = block {
-        let recorded = stream_handle(stream)
-            .is_some_and(|handle| behind.pool.record(Address(block as u64), StreamId(handle)).is_ok());
-        return recorded;
+    let owned = [context, data].into_iter().find_map(|block| Some((block, owner(block)?)));
+    let Some((block, (device, pool))) = owned else {
+        // SAFETY: the function that stood at this place.
+        let function: Function = unsafe { mem::transmute(behind().original.function(Slot::RECORD_EVENT)) };
+        // SAFETY: the caller's arguments.
+        return unsafe { function(this, data, context, stream) };
+    };
+    let Some(handle) = stream_handle(stream) else { return false };
+    match u32::try_from(stream.device.index) {
+        Ok(other) if other as usize != device => {
+            // A pool marks streams of its own device alone: with another's, the work is waited for.
+            cuda::finish(other, StreamId(handle)).is_ok()
+        }
+        _ => pool.record(Address(block as u64), StreamId(handle)).is_ok(),
     }
-    // SAFETY: the function that stood at this place.
-    let function: Function = unsafe { mem::transmute(behind.original.function(Slot::RECORD_EVENT)) };
-    // SAFETY: the caller's arguments.
-    unsafe { function(this, data, context, stream) }
 }
 
 /// Stands in for `empty_cache`.
@@ -84,8 +124,10 @@ extern "C-unwind" fn empty_cache(this: *mut c_void) {
     type Function = unsafe extern "C-unwind" fn(*mut c_void);
     let behind = behind();
     if !threads::is_forked() {
-        // What cannot be given back stays and is used again.
-        let _ = behind.pool.trim();
+        for (_, pool) in made_pools() {
+            // What cannot be given back stays and is used again.
+            let _ = pool.trim();
+        }
     }
     // SAFETY: the function that stood at this place.
     let function: Function = unsafe { mem::transmute(behind.original.function(Slot::EMPTY_CACHE)) };
@@ -93,10 +135,10 @@ extern "C-unwind" fn empty_cache(this: *mut c_void) {
     unsafe { function(this) };
 }
 
-/// Serves pinned memory at its exact size from now on, registered with the driver through `device`.
+/// Serves pinned memory at its exact size from now on. Starts nothing: a device's pool is made when a thread that uses the
+/// device first asks.
 #[pyfunction]
-#[pyo3(signature = (device = 0))]
-pub(crate) fn serve_pinned(python: Python<'_>, device: u32) -> PyResult<()> {
+pub(crate) fn serve_pinned(python: Python<'_>) -> PyResult<()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     if BEHIND.get().is_some() {
@@ -105,12 +147,22 @@ pub(crate) fn serve_pinned(python: Python<'_>, device: u32) -> PyResult<()> {
     check_version(python)?;
     let object = Object::pinned().map_err(|refusal| refusal.raise(python))?;
     let original = Family::PINNED.check(object).map_err(|refusal| refusal.raise(python))?;
-    let source = CudaPinned::new(device, &HostOptions::default()).map_err(|error| {
-        PyRuntimeError::new_err(format!("no pinned memory for device {device}: {error}\nhint: leave `pinned` out"))
-    })?;
-    let pool = Segments::new(Arc::new(Ranged::new(Arc::new(source), &RANGES)));
+    let function = |symbol| find(c"libc10_cuda.so", symbol).ok_or_else(|| Refusal::NoCuda.raise(python));
+    let current_device = function(c"_ZN3c104cuda14current_deviceEv")?;
+    let current_stream = function(c"_ZN3c104cuda20getCurrentCUDAStreamEa")?;
     threads::watch_forks();
-    BEHIND.get_or_init(|| Behind { object, original, pool });
+    BEHIND.get_or_init(|| Behind {
+        object,
+        original,
+        // SAFETY: `DeviceIndex c10::cuda::current_device()`.
+        current_device: unsafe {
+            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> i8>(current_device.as_ptr())
+        },
+        // SAFETY: `CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)`; 16 plain bytes are returned as in C.
+        current_stream: unsafe {
+            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(i8) -> Stream>(current_stream.as_ptr())
+        },
+    });
     let functions = [
         (Slot::ALLOCATE, allocate as *const c_void),
         (Slot::RECORD_EVENT, record_event as *const c_void),
@@ -134,8 +186,17 @@ fn check_version(python: Python<'_>) -> PyResult<()> {
 /// What pinned memory takes, in bytes: `live` and `reserved` with their peaks; `None` where it is not served.
 #[pyfunction]
 pub(crate) fn pinned_stats(python: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
-    let Some(behind) = BEHIND.get().filter(|_| !threads::is_forked()) else { return Ok(None) };
-    let stats = python.detach(|| behind.pool.stats());
+    if BEHIND.get().is_none() || threads::is_forked() {
+        return Ok(None);
+    }
+    let stats = python.detach(|| {
+        made_pools().map(|(_, pool)| pool.stats()).fold(Stats::default(), |all, one| Stats {
+            live: all.live + one.live,
+            peak_live: all.peak_live + one.peak_live,
+            reserved: all.reserved + one.reserved,
+            peak_reserved: all.peak_reserved + one.peak_reserved,
+        })
+    });
     let dict = PyDict::new(python);
     dict.set_item("live", stats.live.get())?;
     dict.set_item("peak_live", stats.peak_live.get())?;

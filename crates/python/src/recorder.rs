@@ -229,6 +229,7 @@ impl Recording {
 #[pyo3(signature = (path, least = 0, list = None))]
 pub(crate) fn start_recording(python: Python<'_>, path: PathBuf, least: usize, list: Option<PathBuf>) -> PyResult<()> {
     cpu::stand_in().map_err(|refusal| refusal.raise(python))?;
+    site::learn_names(python)?;
     {
         let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
         if recording.is_some() {
@@ -247,7 +248,6 @@ pub(crate) fn start_recording(python: Python<'_>, path: PathBuf, least: usize, l
     }
     LEAST.store(least, Ordering::Relaxed);
     LEFT_OUT.store(0, Ordering::Relaxed);
-    site::learn_names(python)?;
     steps::listen(|| {
         if is_running() {
             with_recording(Recording::step);

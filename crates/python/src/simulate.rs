@@ -102,7 +102,8 @@ fn peak(trace: &Trace, grain: u64) -> Bytes {
 /// Plays `trace` on one allocator; Ctrl-C ends it with Python's own exception.
 fn play(trace: &Trace, strategy: &Strategy, options: &ReplayOptions) -> PyResult<Played> {
     let mut interrupt = None;
-    let mut watch = |_| match Python::attach(Python::check_signals) {
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself is for one lifetime only")]
+    let mut watch = |_| match Python::attach(|python| python.check_signals()) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
             interrupt = Some(error);

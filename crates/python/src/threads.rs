@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of this thread, from zero.
 pub(crate) fn number() -> u64 {
@@ -21,21 +21,26 @@ pub(crate) fn number() -> u64 {
     })
 }
 
-static FORKED: AtomicBool = AtomicBool::new(false);
+static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this is a forked child of the process that called [`watch_forks`].
 pub(crate) fn is_forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+    forks() > 0
 }
 
-/// From now on [`is_forked`] tells.
+/// How many forks this process is away from the one that called [`watch_forks`].
+pub(crate) fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// From now on [`forks`] tells.
 pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn child() {
-        FORKED.store(true, Ordering::Relaxed);
+        FORKS.fetch_add(1, Ordering::Relaxed);
     }
     ONCE.call_once(|| {
-        // SAFETY: the function stores to a static, and lives as long as the program: this library is never unloaded.
+        // SAFETY: the function adds to a static, and lives as long as the program: this library is never unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     });
 }

@@ -3,8 +3,8 @@
     import lowtide.torch
     lowtide.torch.install()      # before CUDA starts
 
-From then on tensors on CUDA devices come from Lowtide's arena: steps are learned and planned, and what is reserved stays
-close to what is in use. Nothing else of a program changes.
+From then on tensors on CUDA devices come from Lowtide's arena: steps are learned and planned, and what is reserved
+stays close to what is in use. Nothing else of a program changes.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def install(
     """Serves PyTorch's memory from now on.
 
     `device`: tensors on CUDA devices; CUDA must not have started. `cpu`: large tensors of the CPU. `pinned`: pinned
-    memory, at its exact size. `limit`: the most that is taken of each device, in bytes or such as "40GiB". `learn`: learn
-    the steps of the program and plan them; with `plans`, a folder, plans are remembered from run to run. `peers`: let
-    devices reach each other's memory. `history`: keep the last steps for `report()`.
+    memory, at its exact size. `limit`: the most that is taken of each device, in bytes or such as "40GiB". `learn`:
+    learn the steps of the program and plan them; with `plans`, a folder, plans are remembered from run to run. `peers`:
+    let devices reach each other's memory. `history`: keep the last steps for `report()`.
     """
     if device:
         from lowtide.torch import device as devices
@@ -80,8 +80,8 @@ def install(
 
 
 def stats(device: Any = None) -> dict[str, Any]:
-    """What a device holds and did, by number: what is requested, allocated and reserved and the peaks of each, in bytes;
-    how the plans did; what was asked of the driver. Empty where the device was not used yet."""
+    """What a device holds and did, by number: what is requested, allocated and reserved and the peaks of each, in
+    bytes; how the plans did; what was asked of the driver. Empty where the device was not used yet."""
     return _lowtide.device_stats(_index(device)) or {}
 
 
@@ -100,6 +100,7 @@ def _index(device: Any) -> int:
         return device
     import torch
 
-    if device is None:
-        return torch.cuda.current_device() if torch.cuda.is_initialized() else 0
-    return torch.device(device).index or 0
+    index = None if device is None else torch.device(device).index
+    if index is not None:
+        return index
+    return torch.cuda.current_device() if torch.cuda.is_initialized() else 0

@@ -44,10 +44,19 @@ def serve(
             f"this PyTorch ({torch.__version__}) was built without CUDA\n"
             "hint: `install(device=False, cpu=True)` serves tensors of the CPU"
         )
-    if not torch.cuda.is_available():
+    # Asked in this way, a process that is forked later may still use the devices.
+    if not torch.cuda.device_count():
         raise RuntimeError(
             "PyTorch finds no CUDA device\nhint: `install(device=False, cpu=True)` serves tensors of the CPU"
         )
+    # A setting that is wrong is told before anything is changed.
+    _lowtide.serve_devices(
+        limit=limit,
+        learn=learn,
+        plans=None if plans is None else Path(plans),
+        peers=peers,
+        history=1 << 17 if history else 0,
+    )
     library = _lowtide.__file__
     allocator = torch.cuda.memory.CUDAPluggableAllocator(library, "lowtide_alloc", "lowtide_free")
     try:
@@ -63,13 +72,7 @@ def serve(
     for setter, name in _SETTERS.items():
         pointer = ctypes.cast(getattr(functions, name), ctypes.c_void_p).value
         getattr(inner, setter)(pointer)
-    _lowtide.serve_devices(
-        limit=limit,
-        learn=learn,
-        plans=None if plans is None else Path(plans),
-        peers=peers,
-        history=1 << 17 if history else 0,
-    )
     _kept.extend((allocator, inner, functions))
+    _lowtide.answer_workspaces()
     parity.provide()
     steps.follow()

@@ -17,10 +17,12 @@ def serve_cpu(*, threshold: int = THRESHOLD, learn: bool = True) -> None:
     steps.follow()
 
 
-def serve_pinned(device: int = 0) -> None:
-    """Serves pinned memory at its exact size, from now on. Starts CUDA's driver, not PyTorch's use of it."""
+def serve_pinned() -> None:
+    """Serves pinned memory at its exact size, from now on. Starts nothing."""
     if not torch.backends.cuda.is_built():
         raise RuntimeError(
             f"PyTorch {torch.__version__} is built without CUDA, so there is no pinned memory\nhint: leave `pinned` out"
         )
-    _lowtide.serve_pinned(device)
+    if not torch.cuda.device_count():
+        raise RuntimeError("PyTorch finds no CUDA device, so there is no pinned memory\nhint: leave `pinned` out")
+    _lowtide.serve_pinned()

@@ -24,7 +24,8 @@ class Report:
     def _repr_html_(self) -> str:
         # Style and scripts of the page stay apart from the notebook's.
         source = html.escape(self.html, quote=True)
-        return f'<iframe srcdoc="{source}" style="width: 100%; height: 720px; border: 0" title="Lowtide report"></iframe>'
+        style = "width: 100%; height: 720px; border: 0"
+        return f'<iframe srcdoc="{source}" style="{style}" title="Lowtide report"></iframe>'
 
     def __repr__(self) -> str:
         return f"Report of {len(self.html)} characters; `save(path)` writes it"

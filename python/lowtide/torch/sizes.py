@@ -13,7 +13,7 @@ def size(value: int | float | str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise TypeError(f"{value!r} is no size\nhint: give bytes, or a text such as '24GiB'")
     if not isinstance(value, str):
-        if value < 0 or value != value:
+        if not 0 <= value < float("inf"):
             raise ValueError(f"{value!r} is no size\nhint: give bytes, or a text such as '24GiB'")
         return int(value)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value, re.IGNORECASE)

@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, StreamId};
 
 use crate::cuda::driver::{self, Code, Device, Driver, SUCCESS};
 use crate::error::Error;
@@ -42,7 +42,7 @@ impl Context {
     }
 
     /// Makes the context current until the guard goes. Calls that other threads' captures of streams would forbid are
-    /// allowed as long: none here touches a stream that is captured, but by the caller's own wish.
+    /// allowed as long.
     pub(super) fn enter(&self) -> Result<Entered, Error> {
         let mut current = ptr::null_mut();
         // SAFETY: the pointer lives through the call.
@@ -54,11 +54,12 @@ impl Context {
             let code = unsafe { (self.driver.push_context)(self.handle) };
             self.driver.check("cuCtxPushCurrent", code, None)?;
         }
+        let mut entered = Entered { driver: self.driver, pushed, capture: None };
         let mut capture = RELAXED;
         // SAFETY: the pointer lives through the call.
         let code = unsafe { (self.driver.exchange_capture)(&raw mut capture) };
-        let entered = Entered { driver: self.driver, pushed, capture };
         self.driver.check("cuThreadExchangeStreamCaptureMode", code, None)?;
+        entered.capture = Some(capture);
         Ok(entered)
     }
 
@@ -98,6 +99,24 @@ impl Context {
         // SAFETY: the call takes nothing; the context is current.
         let code = unsafe { (self.driver.drain)() };
         self.driver.check("cuCtxSynchronize", code, None)
+    }
+
+    /// Waits for the work of a stream.
+    pub(super) fn finish(&self, stream: StreamId) -> Result<(), Error> {
+        let _entered = self.enter()?;
+        // SAFETY: the stream is one of the caller's.
+        let code = unsafe { (self.driver.stream_finish)(driver::handle(stream)) };
+        self.driver.check("cuStreamSynchronize", code, None)
+    }
+
+    /// Whether a stream is being captured.
+    pub(super) fn is_captured(&self, stream: StreamId) -> Result<bool, Error> {
+        let _entered = self.enter()?;
+        let mut status = 0;
+        // SAFETY: the pointer lives through the call; the stream is one of the caller's.
+        let code = unsafe { (self.driver.stream_capturing)(driver::handle(stream), &raw mut status) };
+        self.driver.check("cuStreamIsCapturing", code, None)?;
+        Ok(status != 0)
     }
 
     pub(super) fn maps_memory(&self) -> Result<bool, Error> {
@@ -143,14 +162,16 @@ impl Drop for Context {
 pub(super) struct Entered {
     driver: &'static Driver,
     pushed: bool,
-    /// The thread's rule for captures before.
-    capture: c_int,
+    /// The thread's rule for captures before, where it has another now.
+    capture: Option<c_int>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // SAFETY: the pointer lives through the call; the mode is the one that the driver gave.
-        settle(|| unsafe { (self.driver.exchange_capture)(&raw mut self.capture) });
+        if let Some(mut capture) = self.capture {
+            // SAFETY: the pointer lives through the call; the mode is the one that the driver gave.
+            settle(|| unsafe { (self.driver.exchange_capture)(&raw mut capture) });
+        }
         if self.pushed {
             let mut popped = ptr::null_mut();
             // SAFETY: what was pushed on this thread is popped on it: the guard holds the driver's pointer-free table

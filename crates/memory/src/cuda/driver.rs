@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use libloading::Library;
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, StreamId};
 
 use crate::error::Error;
 
@@ -28,6 +28,11 @@ pub(super) const NO_DEVICE: Code = 100;
 
 /// A variable that names another library than the system's `libcuda.so.1`.
 pub(super) const VARIABLE: &str = "LOWTIDE_CUDA_DRIVER";
+
+/// A stream's number is its handle.
+pub(super) fn handle(stream: StreamId) -> Stream {
+    ptr::without_provenance_mut(stream.0 as usize)
+}
 
 /// Where memory is: `CUmemLocation`.
 #[repr(C)]
@@ -139,6 +144,8 @@ driver! {
     event_query = "cuEventQuery" (Event);
     event_wait = "cuEventSynchronize" (Event);
     stream_wait = "cuStreamWaitEvent" (Stream, Event, c_uint);
+    stream_finish = "cuStreamSynchronize" (Stream);
+    stream_capturing = "cuStreamIsCapturing" (Stream, *mut c_int);
     register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
     unregister = "cuMemHostUnregister" (*mut c_void);
     copy_in = "cuMemcpyHtoD_v2" (Address, *const c_void, usize);

@@ -2,7 +2,6 @@
 
 #![expect(unsafe_code, reason = "calls the driver")]
 
-use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,13 +42,17 @@ impl Events {
 
     pub(super) fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
         let _entered = self.context.enter()?;
+        // A mark there would become a part of the graph, and never pass.
+        if self.context.is_captured(stream)? {
+            return Err(Error::Refused { call: "cuEventRecord", why: "the stream is being captured".to_owned() });
+        }
         let mut marks = self.lock();
         let event = match marks.idle.pop() {
             Some(event) => event,
             None => self.create(&mut marks)?,
         };
         // SAFETY: the event is alive until `self` goes; the stream is one of the caller's.
-        let code = unsafe { (self.context.driver.event_record)(event.0, handle(stream)) };
+        let code = unsafe { (self.context.driver.event_record)(event.0, driver::handle(stream)) };
         match self.context.driver.check("cuEventRecord", code, None) {
             Ok(()) => Ok(marks.events.insert(event)),
             Err(error) => {
@@ -72,7 +75,7 @@ impl Events {
         let Some(&mut event) = marks.events.get_mut(mark) else { return Ok(()) };
         let _entered = self.context.enter()?;
         // SAFETY: the event is alive until `self` goes; the stream is one of the caller's.
-        let code = unsafe { (self.context.driver.stream_wait)(handle(stream), event.0, 0) };
+        let code = unsafe { (self.context.driver.stream_wait)(driver::handle(stream), event.0, 0) };
         self.context.driver.check("cuStreamWaitEvent", code, None)
     }
 
@@ -114,9 +117,4 @@ impl Drop for Events {
             settle(|| unsafe { (self.context.driver.event_destroy)(event.0) });
         }
     }
-}
-
-/// A stream's number is its handle.
-fn handle(stream: StreamId) -> *mut c_void {
-    ptr::without_provenance_mut(stream.0 as usize)
 }

@@ -9,6 +9,8 @@ mod pinned;
 #[cfg(test)]
 mod tests;
 
+use lowtide_core::StreamId;
+
 use crate::error::Error;
 
 pub use device::CudaDevice;
@@ -20,6 +22,16 @@ pub fn peers_of(ordinal: u32) -> Result<Vec<u32>, Error> {
     let context = context::Context::new(driver, ordinal)?;
     let others = (0..context::count(driver)?).filter(|&other| other != ordinal);
     Ok(others.filter(|&other| context.peer(other).is_ok()).collect())
+}
+
+/// Whether `stream` of device `ordinal` is being captured.
+pub fn is_captured(ordinal: u32, stream: StreamId) -> Result<bool, Error> {
+    context::Context::new(driver::driver()?, ordinal)?.is_captured(stream)
+}
+
+/// Waits for all work that is queued on `stream` of device `ordinal`.
+pub fn finish(ordinal: u32, stream: StreamId) -> Result<(), Error> {
+    context::Context::new(driver::driver()?, ordinal)?.finish(stream)
 }
 
 /// How many devices the driver finds.

@@ -2,10 +2,11 @@
 //! of it is used again only by the stream that freed it, which the graph keeps in order.
 
 use std::fmt;
+use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lowtide_core::StreamId;
+use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::Source;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,14 +34,15 @@ pub(super) struct Captures {
 struct Books {
     recordings: Vec<(Capture, Filter)>,
     pools: FxHashMap<Capture, Private>,
+    /// Blocks of the arena that were freed while a capture was under way.
+    kept: Vec<(Address, Bytes)>,
 }
 
 struct Private {
-    still: Arc<Still>,
     pool: Caching,
     /// The graphs that use it.
     users: usize,
-    live: FxHashSet<Address>,
+    live: FxHashMap<Address, StreamId>,
     /// Blocks that other streams use: nobody can say when the graph is done with them.
     shared: FxHashSet<Address>,
 }
@@ -59,12 +61,32 @@ impl Captures {
         self.count(&books);
     }
 
-    pub(super) fn end(&self, capture: Capture) {
+    /// Ends a capture, and hands over what was [kept](Self::keep) for the end of the last one.
+    pub(super) fn end(&self, capture: Capture) -> Vec<(Address, Bytes)> {
         let mut books = self.books();
         if let Some(last) = books.recordings.iter().rposition(|(other, _)| *other == capture) {
             drop(books.recordings.remove(last));
         }
         self.count(&books);
+        if books.recordings.is_empty() { mem::take(&mut books.kept) } else { Vec::new() }
+    }
+
+    /// Whether a capture is under way: streams may then not be marked, and nothing waited for.
+    pub(super) fn is_recording(&self) -> bool {
+        self.recording.load(Ordering::Acquire) != 0
+    }
+
+    /// Keeps a block that was freed while a capture is under way, for its end. Says whether one is.
+    pub(super) fn keep(&self, address: Address, bytes: Bytes) -> bool {
+        if !self.is_recording() {
+            return false;
+        }
+        let mut books = self.books();
+        let recording = !books.recordings.is_empty();
+        if recording {
+            books.kept.push((address, bytes));
+        }
+        recording
     }
 
     pub(super) fn release(&self, capture: Capture) {
@@ -77,21 +99,21 @@ impl Captures {
 
     /// A block for a capture, where the stream belongs to one.
     pub(super) fn alloc(&self, request: &Request) -> Option<Result<Address, Error>> {
-        if self.recording.load(Ordering::Acquire) == 0 {
+        if !self.is_recording() {
             return None;
         }
         let mut books = self.books();
         let capture = books.recordings.iter().rev().find(|(_, belongs)| belongs(request.stream))?.0;
         let private = books.pools.get_mut(&capture)?;
         Some(private.pool.alloc(request).inspect(|&address| {
-            private.live.insert(address);
+            private.live.insert(address, request.stream);
         }))
     }
 
     /// Takes a block back, where it is one of a capture.
     pub(super) fn free(&self, address: Address) -> Option<Result<(), Error>> {
         let mut books = self.owning(address)?;
-        let private = books.pools.values_mut().find(|private| private.live.contains(&address))?;
+        let private = books.pools.values_mut().find(|private| private.live.contains_key(&address))?;
         private.live.remove(&address);
         let kept = private.shared.remove(&address);
         let outcome = if kept { Ok(()) } else { private.pool.free(address) };
@@ -101,12 +123,14 @@ impl Captures {
         Some(outcome)
     }
 
-    /// Whether the block is one of a capture; it is then not used again in its graphs.
-    pub(super) fn record(&self, address: Address, _stream: StreamId) -> bool {
+    /// Whether the block is one of a capture; where the stream is not its own, it is then not used again in its graphs.
+    pub(super) fn record(&self, address: Address, stream: StreamId) -> bool {
         let Some(mut books) = self.owning(address) else { return false };
-        let private = books.pools.values_mut().find(|private| private.live.contains(&address));
+        let private = books.pools.values_mut().find(|private| private.live.contains_key(&address));
         private.is_some_and(|private| {
-            private.shared.insert(address);
+            if private.live.get(&address) != Some(&stream) {
+                private.shared.insert(address);
+            }
             true
         })
     }
@@ -123,19 +147,18 @@ impl Captures {
             return None;
         }
         let books = self.books();
-        books.pools.values().any(|private| private.live.contains(&address)).then_some(books)
+        books.pools.values().any(|private| private.live.contains_key(&address)).then_some(books)
     }
 
     fn sweep(&self, books: &mut Books) {
         let is_unused = |private: &Private| private.users == 0 && private.live.is_empty();
-        if !books.pools.values().any(is_unused) {
+        // To wait would end a capture that is under way.
+        if !books.recordings.is_empty() || !books.pools.values().any(is_unused) {
             return;
         }
         // The last launch of a graph may still run. Without knowing that it does not, the memory stays.
         if self.source.drain().is_ok() {
-            for (_, private) in books.pools.extract_if(|_, private| is_unused(private)) {
-                private.still.close();
-            }
+            books.pools.retain(|_, private| !is_unused(private));
         }
         self.count(books);
     }
@@ -152,9 +175,8 @@ impl Captures {
 
 impl Private {
     fn new(source: &Arc<dyn Source>) -> Self {
-        let still = Arc::new(Still::new(Arc::clone(source)));
-        let pool = Caching::new(Arc::clone(&still) as Arc<dyn Source>, TorchOptions::default());
-        Self { still, pool, users: 0, live: FxHashSet::default(), shared: FxHashSet::default() }
+        let pool = Caching::new(Arc::new(Still::new(Arc::clone(source))), TorchOptions::default());
+        Self { pool, users: 0, live: FxHashMap::default(), shared: FxHashSet::default() }
     }
 }
 
@@ -162,6 +184,6 @@ impl fmt::Debug for Books {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let recordings: Vec<Capture> = self.recordings.iter().map(|(capture, _)| *capture).collect();
         let pools: Vec<&Capture> = self.pools.keys().collect();
-        f.debug_struct("Books").field("recordings", &recordings).field("pools", &pools).finish()
+        f.debug_struct("Books").field("recordings", &recordings).field("pools", &pools).finish_non_exhaustive()
     }
 }

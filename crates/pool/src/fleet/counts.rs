@@ -42,6 +42,9 @@ pub(super) struct Counts {
     pub(super) requested: Level,
     /// The same in whole units.
     pub(super) rounded: Level,
+    /// How many blocks.
+    pub(super) blocks: Level,
+    in_all: AtomicU64,
     allocs: AtomicU64,
     frees: AtomicU64,
     retries: AtomicU64,
@@ -50,14 +53,18 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn alloc(&self, bytes: Bytes, unit: u64) {
+        let rounded = bytes.get().next_multiple_of(unit);
         self.requested.add(bytes.get());
-        self.rounded.add(bytes.get().next_multiple_of(unit));
+        self.rounded.add(rounded);
+        self.blocks.add(1);
+        self.in_all.fetch_add(rounded, Ordering::Relaxed);
         self.allocs.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn free(&self, bytes: Bytes, unit: u64) {
         self.requested.sub(bytes.get());
         self.rounded.sub(bytes.get().next_multiple_of(unit));
+        self.blocks.sub(1);
         self.frees.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -72,6 +79,11 @@ impl Counts {
     pub(super) fn reset_peaks(&self) {
         self.requested.reset();
         self.rounded.reset();
+        self.blocks.reset();
+    }
+
+    pub(super) fn in_all(&self) -> Bytes {
+        Bytes::new(self.in_all.load(Ordering::Relaxed))
     }
 
     pub(super) fn allocs(&self) -> u64 {

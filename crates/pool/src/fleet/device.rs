@@ -1,12 +1,13 @@
 //! One device of a fleet.
 
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lowtide_core::{Bytes, StreamId};
+use lowtide_core::{Bytes, StepIndex, StreamId};
 use lowtide_memory::{Calls, Limited, Source};
 
 use super::FleetOptions;
-use super::captures::Captures;
+use super::captures::{Capture, Captures};
 use super::counts::Counts;
 use super::history::History;
 use crate::arena::{Arena, UNIT};
@@ -29,11 +30,15 @@ pub struct DeviceStats {
     pub reserved: Bytes,
     /// The most of it at once since the peaks were reset.
     pub peak_reserved: Bytes,
+    /// The most blocks in use at once since the peaks were reset.
+    pub peak_blocks: u64,
+    /// What all blocks took that were ever handed out, in whole units.
+    pub allocated_in_all: Bytes,
     /// Blocks handed out.
     pub allocs: u64,
     /// Blocks freed.
     pub frees: u64,
-    /// Requests that were served only after what could be given back was.
+    /// Requests for which what could be given back was, before they were tried again.
     pub retries: u64,
     /// Requests that were refused for lack of memory.
     pub shortages: u64,
@@ -51,6 +56,8 @@ pub(super) struct Device {
     pub(super) captures: Captures,
     pub(super) history: History,
     pub(super) counts: Counts,
+    /// Blocks that were freed and could not be given back yet.
+    owed: Mutex<Vec<(Address, Bytes)>>,
 }
 
 impl Device {
@@ -59,7 +66,7 @@ impl Device {
         let arena = Arena::new(Arc::clone(&source) as Arc<dyn Source>, options.arena.clone())?;
         let captures = Captures::new(Arc::clone(&source) as Arc<dyn Source>);
         let history = History::new(options.history);
-        Ok(Self { number, source, arena, captures, history, counts: Counts::default() })
+        Ok(Self { number, source, arena, captures, history, counts: Counts::default(), owed: Mutex::default() })
     }
 
     pub(super) fn alloc(&self, request: &Request) -> Result<Address, Error> {
@@ -96,27 +103,65 @@ impl Device {
     }
 
     pub(super) fn free(&self, address: Address, bytes: Bytes) -> Result<(), Error> {
+        match self.captures.free(address) {
+            Some(outcome) => self.freed(address, bytes, outcome),
+            None if self.captures.keep(address, bytes) => Ok(()),
+            None => self.give_to_arena(address, bytes),
+        }
+    }
+
+    fn give_to_arena(&self, address: Address, bytes: Bytes) -> Result<(), Error> {
         // Told before the address can be handed out again.
         self.history.free(address);
-        match self.captures.free(address) {
-            Some(outcome) => outcome,
-            None => self.arena.free(address),
-        }?;
+        match self.arena.free(address) {
+            Ok(()) => self.counts.free(bytes, UNIT),
+            // Its streams could not be asked: it is tried again.
+            Err(Error::Source(_)) => self.owed().push((address, bytes)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Gives to the arena what could not be given before.
+    fn settle(&self) {
+        for (address, bytes) in mem::take(&mut *self.owed()) {
+            // What fails for another reason than before is nobody's any more.
+            let _ = self.give_to_arena(address, bytes);
+        }
+    }
+
+    fn owed(&self) -> MutexGuard<'_, Vec<(Address, Bytes)>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn freed(&self, address: Address, bytes: Bytes, outcome: Result<(), Error>) -> Result<(), Error> {
+        outcome?;
+        self.history.free(address);
         self.counts.free(bytes, UNIT);
         Ok(())
+    }
+
+    /// Ends a capture. What was freed meanwhile is given back now.
+    pub(super) fn end_capture(&self, capture: Capture) {
+        for (address, bytes) in self.captures.end(capture) {
+            // A block that is not the arena's was refused when it was freed twice: there is nobody to tell.
+            let _ = self.give_to_arena(address, bytes);
+        }
     }
 
     pub(super) fn record(&self, address: Address, stream: StreamId) -> Result<(), Error> {
         if self.captures.record(address, stream) { Ok(()) } else { self.arena.record(address, stream) }
     }
 
-    pub(super) fn close_step(&self) {
+    pub(super) fn close_step(&self, step: StepIndex) {
+        self.settle();
         self.arena.step();
-        self.history.close_step();
+        self.history.close_step(step);
     }
 
     pub(super) fn trim(&self) -> Result<Bytes, Error> {
         let before = self.source.calls().committed;
+        self.settle();
         self.captures.trim();
         self.arena.trim()?;
         Ok(before.saturating_sub(self.source.calls().committed))
@@ -136,6 +181,8 @@ impl Device {
             peak_allocated: self.counts.rounded.peak(),
             reserved: calls.committed,
             peak_reserved: self.source.peak(),
+            peak_blocks: self.counts.blocks.peak().get(),
+            allocated_in_all: self.counts.in_all(),
             allocs: self.counts.allocs(),
             frees: self.counts.frees(),
             retries: self.counts.retries(),

@@ -1,7 +1,7 @@
 //! The last requests to a device, step by step: what a report of the running process shows. Older steps are folded into
 //! the set of blocks that were in use before.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,7 +38,6 @@ struct Log {
     before: FxHashMap<Address, (Bytes, StreamId, ThreadId)>,
     parts: VecDeque<Part>,
     open: Vec<Entry>,
-    steps: u64,
 }
 
 impl History {
@@ -59,11 +58,8 @@ impl History {
         }
     }
 
-    pub(super) fn close_step(&self) {
-        let mut log = self.log();
-        log.steps += 1;
-        let step = StepIndex(log.steps);
-        log.close(Some(step));
+    pub(super) fn close_step(&self, step: StepIndex) {
+        self.log().close(Some(step));
     }
 
     fn push(&self, entry: Entry) {
@@ -118,17 +114,22 @@ pub(super) fn trace<'a>(histories: impl Iterator<Item = (u32, &'a History)>) -> 
             writer.entry(*device, Entry::Alloc { address, bytes, stream, thread });
         }
     }
-    for index in 0..KEPT {
-        let parts = logs.iter().filter_map(|(device, log)| Some((*device, log.parts.get(index)?)));
-        let mut closes = None;
-        for (device, part) in parts {
-            for &entry in &part.entries {
-                writer.entry(device, entry);
+    let steps: BTreeSet<StepIndex> =
+        logs.iter().flat_map(|(_, log)| log.parts.iter().filter_map(|part| part.closes)).collect();
+    let mut left: Vec<_> = logs.iter().map(|(device, log)| (*device, log.parts.iter().peekable())).collect();
+    for step in steps {
+        for (device, parts) in &mut left {
+            while let Some(part) = parts.next_if(|part| part.closes.is_none_or(|closed| closed <= step)) {
+                for &entry in &part.entries {
+                    writer.entry(*device, entry);
+                }
             }
-            closes = closes.max(part.closes);
         }
-        if let Some(step) = closes {
-            writer.trace.events.push(Event::new(Action::Step { step }));
+        writer.trace.events.push(Event::new(Action::Step { step }));
+    }
+    for (device, parts) in left {
+        for &entry in parts.flat_map(|part| &part.entries) {
+            writer.entry(device, entry);
         }
     }
     for (device, log) in &logs {

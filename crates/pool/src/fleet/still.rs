@@ -2,26 +2,19 @@
 //! stream: nothing is ever moved, given back or ordered by marks until the pool goes as a whole.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Calls, Description, Error, Mark, Source, Span};
 
-/// Another source, whose memory stays where it is put.
+/// Another source, whose memory stays where it is put until its addresses go.
 #[derive(Debug)]
 pub(super) struct Still {
     source: Arc<dyn Source>,
-    closing: AtomicBool,
 }
 
 impl Still {
     pub(super) fn new(source: Arc<dyn Source>) -> Self {
-        Self { source, closing: AtomicBool::new(false) }
-    }
-
-    /// From now on memory may be given back: no graph uses it any more.
-    pub(super) fn close(&self) {
-        self.closing.store(true, Ordering::Relaxed);
+        Self { source }
     }
 }
 
@@ -42,12 +35,9 @@ impl Source for Still {
         self.source.commit(span)
     }
 
+    /// Refused as if there were no more memory: whoever gives back for want of it is to say so.
     fn decommit(&self, span: Span) -> Result<(), Error> {
-        if self.closing.load(Ordering::Relaxed) {
-            self.source.decommit(span)
-        } else {
-            Err(Error::Refused { call: "decommit", why: "a captured graph may use the memory".to_owned() })
-        }
+        Err(Error::OutOfMemory { asked: span.bytes })
     }
 
     fn calls(&self) -> Calls {

@@ -112,6 +112,12 @@ def attention_backward(args: Any, inputs: list[Any], outputs: list[Any]) -> Phas
     return [[query.numel() // size * size * 4 + statistics + spread]]
 
 
+def safe_softmax(args: Any, inputs: list[Any], outputs: list[Any]) -> Phases:
+    """Looks for rows that are all masked."""
+    count = args[0].numel()
+    return [[count, count // max(args[0].shape[args[1]], 1), 4]]
+
+
 # Sorting
 
 
@@ -168,6 +174,7 @@ RULES: list[tuple[list[Any], Callable[..., Phases]]] = [
     ([aten.convolution_backward], convolution_backward),
     ([aten._scaled_dot_product_flash_attention_backward, packet("_scaled_dot_product_efficient_attention_backward"),
       packet("_scaled_dot_product_cudnn_attention_backward")], attention_backward),
+    ([packet("_safe_softmax")], safe_softmax),
     ([aten.sort, aten.argsort], sort),
     ([aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index_put], index_put),
     ([aten.embedding_dense_backward], embedding_backward),

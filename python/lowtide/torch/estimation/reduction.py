@@ -11,8 +11,9 @@ from lowtide.torch.estimation.pretence import MULTIPROCESSORS
 
 THREADS = 512
 BLOCKS_PER_MULTIPROCESSOR = 2048 // THREADS
-VALUES_PER_THREAD = 4
-MOST_VALUES = 16 * VALUES_PER_THREAD
+LEAST_VALUES, MOST_VALUES = 16, 256
+"""How many values a thread adds up before its work is split among blocks, and at most."""
+
 WARP = 32
 
 
@@ -33,7 +34,7 @@ def partial_results(source: Any, result: Any) -> list[int]:
     width = min(last_power_of_two(first), (THREADS // vector if vector > 1 else THREADS) // height)
     per_output = width if is_along_fastest else 1
     values = -(-inputs // per_output)
-    shares_rows = values >= height * 16 or values >= 256
+    shares_rows = values >= min(height * LEAST_VALUES, MOST_VALUES)
     if shares_rows:
         values = -(-values // height)
     columns = 1 if is_along_fastest else width * vector
@@ -42,7 +43,7 @@ def partial_results(source: Any, result: Any) -> list[int]:
     target = BLOCKS_PER_MULTIPROCESSOR * MULTIPROCESSORS * (THREADS // max(width * height, 1) or 1)
     if not (shares_rows and values >= MOST_VALUES and grid <= target):
         return []
-    splits = max(min(-(-target // grid), -(-values // VALUES_PER_THREAD)), -(-values // MOST_VALUES))
+    splits = max(min(-(-target // grid), -(-values // LEAST_VALUES)), -(-values // MOST_VALUES))
     if splits <= 1:
         return []
     accumulator = 8 if source.dtype in (torch.float64, torch.int64, torch.complex64) else 4

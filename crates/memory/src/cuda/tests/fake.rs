@@ -35,6 +35,8 @@ pub(super) struct Fake {
     pub(super) contexts: i32,
     pub(super) stack: Vec<usize>,
     pub(super) pushes: usize,
+    /// Streams that are captured.
+    pub(super) captured: BTreeSet<usize>,
     /// The rule for captures that this thread has.
     pub(super) capture: c_int,
     next: u64,
@@ -199,9 +201,20 @@ unsafe extern "C" fn drain() -> Code {
 }
 
 /// Never refused, and not counted: it does nothing to memory.
+unsafe extern "C" fn stream_capturing(stream: Stream, status: *mut c_int) -> Code {
+    // SAFETY: the caller gives a pointer to its own variable.
+    with(|fake| unsafe { status.write(c_int::from(fake.captured.contains(&stream.addr()))) });
+    SUCCESS
+}
+
+unsafe extern "C" fn stream_finish(_: Stream) -> Code {
+    call(|_| SUCCESS)
+}
+
+/// As above.
 unsafe extern "C" fn exchange_capture(mode: *mut c_int) -> Code {
     // SAFETY: the caller gives a pointer to its own variable.
-    with(|fake| unsafe { std::mem::swap(&mut fake.capture, &mut *mode) });
+    with(|fake| unsafe { std::ptr::swap(&raw mut fake.capture, mode) });
     SUCCESS
 }
 
@@ -391,6 +404,8 @@ pub(super) static FUNCTIONS: Driver = Driver {
     event_query,
     event_wait,
     stream_wait,
+    stream_finish,
+    stream_capturing,
     register,
     unregister,
     copy_in,

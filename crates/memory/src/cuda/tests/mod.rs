@@ -217,6 +217,15 @@ fn a_call_leaves_the_threads_rule_for_captures_as_it_was() {
 }
 
 #[test]
+fn a_stream_that_is_captured_is_not_marked() {
+    let device = device();
+    fake::with(|fake| fake.captured.insert(7));
+    assert!(matches!(device.mark(StreamId(7)), Err(Error::Refused { .. })));
+    let mark = device.mark(StreamId(8)).unwrap();
+    device.forget(mark);
+}
+
+#[test]
 fn peers_get_access_and_those_that_cannot_are_refused() {
     let driver = fake::reset();
     fake::with(|fake| fake.devices = 3);
