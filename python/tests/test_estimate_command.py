@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("torch", reason="estimate traces with PyTorch")
 
+from lowtide.torch.estimation.__main__ import main  # noqa: E402
+
 FILE = """
 import torch
 from torch import nn
@@ -67,11 +69,23 @@ def test_it_does_not_fit(folder: Path) -> None:
         (["missing.py"], "missing.py"),
         (["empty.py"], "no function model()"),
         (["train.py", "--memory", "12 parsecs"], "is no size"),
-        (["train.py", "--python", "no-such-python"], "no-such-python"),
     ],
 )
-def test_trouble_is_exit_code_two_with_a_hint(folder: Path, arguments: list[str], said: str) -> None:
+def test_trouble_with_the_file_is_exit_code_two_with_a_hint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
     (folder / "empty.py").write_text("")
+    monkeypatch.chdir(folder)
+    assert main(arguments) == 2
+    written = capsys.readouterr().err
+    assert said in written and "hint:" in written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["missing.py"], "missing.py"), (["train.py", "--python", "no-such-python"], "no-such-python")],
+)
+def test_trouble_is_exit_code_two_of_the_verb_too(folder: Path, arguments: list[str], said: str) -> None:
     ended = run(folder, *arguments)
     assert ended.returncode == 2
     assert said in ended.stderr and "hint:" in ended.stderr

@@ -80,3 +80,49 @@ def test_detection() -> None:
     found = estimate(build, examples, momentum, steps=2)
     assert found.peak_requested == pytest.approx(26_357_414_380, rel=0.1)
     assert found.assumptions
+
+
+def test_attention_with_a_learned_bias() -> None:
+    transformers = pytest.importorskip("transformers", reason="the model is Transformers'")
+    config = transformers.T5Config(
+        decoder_start_token_id=0, pad_token_id=0, d_model=768, d_ff=3072, num_layers=6, num_heads=12,
+    )
+    ids = torch.randint(0, 32000, (8, 512))
+    example = {"input_ids": ids, "labels": ids[:, :256].clone(), "use_cache": False}
+    build = lambda: transformers.T5ForConditionalGeneration(config)  # noqa: E731
+    found = estimate(build, example, adamw, autocast=torch.bfloat16, steps=2)
+    assert found.peak_requested == pytest.approx(6_349_735_020, rel=0.01)
+
+
+class Words(torch.nn.Module):
+    """A language model of two recurrent layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(20000, 512)
+        self.read = torch.nn.LSTM(512, 1024, 2, batch_first=True, dropout=0.2)
+        self.guess = torch.nn.Linear(1024, 20000)
+
+    def forward(self, ids: Any) -> Any:
+        read, _ = self.read(self.embed(ids))
+        return torch.nn.functional.cross_entropy(self.guess(read[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+
+
+class Signals(torch.nn.Module):
+    """One recurrent layer that reads in both directions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Linear(128, 256)
+        self.read = torch.nn.GRU(256, 512, 1, bidirectional=True)
+        self.guess = torch.nn.Linear(1024, 10)
+
+    def forward(self, rows: Any) -> Any:
+        return self.guess(self.read(self.embed(rows))[0]).float().pow(2).mean()
+
+
+def test_recurrent_layers() -> None:
+    found = estimate(Words, torch.randint(0, 20000, (32, 256)), adamw, steps=2)
+    assert found.peak_requested == pytest.approx(3_031_726_728, rel=0.01)
+    found = estimate(Signals, torch.empty(300, 64, 128), adamw, autocast=torch.float16, steps=2)
+    assert found.peak_requested == pytest.approx(724_111_528, rel=0.03)

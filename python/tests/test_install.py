@@ -95,7 +95,7 @@ def test_a_limit_that_is_no_size_is_refused_before_anything_happens() -> None:
             try:
                 lowtide.torch.install(limit=limit)
             except (TypeError, ValueError) as error:
-                assert "is no size\\nhint: " in str(error), error
+                assert "is no size" in str(error) and "\\nhint: " in str(error), error
             else:
                 raise SystemExit("no error")
         assert not lowtide.torch.device.is_served()
@@ -122,9 +122,9 @@ def test_sizes_are_read_as_people_write_them(text: int | float | str, bytes: int
     assert size(text) == bytes
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "1.GiB", "-1GiB", "1 2", "1e9", "12XB", -5, float("nan")])
+@pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "1 2", "1e9", "12XB", -5, float("nan")])
 def test_what_is_no_size_is_refused(text: float | str) -> None:
-    with pytest.raises(ValueError, match="is no size\nhint: "):
+    with pytest.raises(ValueError, match="is no size[^\n]*\nhint: "):
         size(text)
 
 

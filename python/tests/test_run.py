@@ -22,6 +22,15 @@ def test_a_program_is_served_without_a_change(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "4194304\n", "")
 
 
+def test_who_only_asks_for_pytorch_does_not_keep_it_from_being_served(tmp_path: Path) -> None:
+    program = (
+        "import importlib.util; assert importlib.util.find_spec('torch'); import torch; kept = torch.ones(1 << 20); "
+        "from lowtide import _lowtide; print(_lowtide.cpu_stats()['live'])"
+    )
+    done = child.lowtide("run", "--cpu", "--", PYTHON, "-c", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "4194304\n", "")
+
+
 def test_the_end_of_the_program_is_the_end_of_the_command(tmp_path: Path) -> None:
     for program, code in [
         ("raise SystemExit(7)", 7),

@@ -2,7 +2,15 @@
 
 use std::ffi::OsString;
 
+use lowtide_core::Bytes;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+/// The bytes that a text such as `24GiB` stands for.
+#[pyfunction]
+pub(crate) fn parse_size(text: &str) -> PyResult<u64> {
+    text.parse::<Bytes>().map(Bytes::get).map_err(|error| PyValueError::new_err(error.to_string()))
+}
 
 /// Runs the command line with `arguments`, the program's name first, and returns its exit code.
 #[pyfunction]

@@ -260,8 +260,12 @@ pub(crate) fn start_recording(python: Python<'_>, path: PathBuf, least: usize, l
 /// Records CUDA memory too, from now on; to be called when CUDA was initialised.
 #[pyfunction]
 pub(crate) fn record_cuda(python: Python<'_>) -> PyResult<()> {
-    // Before that, to ask for a block would throw.
-    if !python.import("torch.cuda")?.call_method0("is_initialized")?.extract::<bool>()? {
+    // Before that, to ask for a block would throw. PyTorch says that it is initialised only when this has returned, where
+    // it calls this itself.
+    let torch = python.import("torch.cuda")?;
+    let starts =
+        torch.getattr("_tls")?.getattr("is_initializing").is_ok_and(|starts| starts.is_truthy().unwrap_or(false));
+    if !starts && !torch.call_method0("is_initialized")?.extract::<bool>()? {
         return Err(PyRuntimeError::new_err("CUDA is not initialised\nhint: call this after torch.cuda.init()"));
     }
     cuda::stand_in().map_err(|refusal| refusal.raise(python))

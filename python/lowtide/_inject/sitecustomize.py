@@ -35,7 +35,7 @@ def _start() -> None:
             _load_own()
         from lowtide.torch.start import start
     except Exception as error:
-        if os.environ.get("LOWTIDE_STRICT"):
+        if os.environ.get("LOWTIDE_STRICT", "0") not in ("", "0"):
             raise
         print(f"lowtide: nothing was done: {' '.join(str(error).split())}", file=sys.stderr)
         return
@@ -69,6 +69,7 @@ class _Loader(importlib.abc.Loader):
         return self._inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
         module.__loader__ = self._inner
         if module.__spec__ is not None:
             module.__spec__.loader = self._inner
@@ -80,17 +81,21 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds PyTorch as it would be found without this, once."""
+    """Finds PyTorch as it would be found without this, until it is imported: some only ask whether it is there."""
+
+    def __init__(self) -> None:
+        self._asking = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch":
+        if name != "torch" or self._asking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
-            return spec
-        spec.loader = _Loader(spec.loader)
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
         return spec
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -33,14 +36,19 @@ class Report:
 
 def report(path: str | os.PathLike[str] | None = None) -> Report:
     """The report of the devices that Lowtide serves, over the last steps; with `path` it is written there as well."""
+    history = _lowtide.device_history()
+    if gzip.decompress(history).count(b"\n") < 2:
+        raise RuntimeError(
+            "there is nothing to report yet\nhint: call `lowtide.torch.install()` first, without `history=False`"
+        )
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
         trace, page = Path(folder, "process.csv.gz"), Path(folder, "report.html")
-        trace.write_bytes(_lowtide.device_history())
-        code = _lowtide.main(["lowtide", "report", str(trace), "-o", str(page)])
-        if code == 2 or not page.exists():
-            raise RuntimeError(
-                "there is nothing to report yet\nhint: call `lowtide.torch.install()` first, without `history=False`"
-            )
+        trace.write_bytes(history)
+        # In a process of its own: what it prints is not the program's.
+        command = [sys.executable, "-m", "lowtide", "report", str(trace), "-o", str(page)]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        if not page.exists():
+            raise RuntimeError(f"the report could not be made: {ended.stderr.strip()}")
         made = Report(page.read_text(encoding="utf-8"))
     if path is not None:
         made.save(path)

@@ -14,24 +14,22 @@ _ENDINGS = (".csv.gz", ".csv")
 def start() -> None:
     """Does what `LOWTIDE_RUN` and `LOWTIDE_RECORD` ask for. What cannot be done is said in a line on stderr, and the
     program goes on without; with `LOWTIDE_STRICT` it is an error."""
-    parts = [part for part in os.environ.get("LOWTIDE_RUN", "").split(",") if part]
-    if parts:
-        _attempt(f"serving {', '.join(parts)} memory", lambda: _install(parts))
+    for part in filter(None, os.environ.get("LOWTIDE_RUN", "").split(",")):
+        _attempt(f"serving {part} memory", lambda part=part: _install(part))
     path = os.environ.get("LOWTIDE_RECORD")
     if path:
         _attempt("recording", lambda: _record(path))
 
 
-def _install(parts: list[str]) -> None:
+def _install(part: str) -> None:
     from lowtide.torch import install
 
-    unknown = set(parts) - {"device", "cpu", "pinned"}
-    if unknown:
-        raise ValueError(f"LOWTIDE_RUN names {', '.join(sorted(unknown))}; it knows device, cpu and pinned")
+    if part not in ("device", "cpu", "pinned"):
+        raise ValueError(f"LOWTIDE_RUN names {part}; it knows device, cpu and pinned")
     install(
-        device="device" in parts,
-        cpu="cpu" in parts,
-        pinned="pinned" in parts,
+        device=part == "device",
+        cpu=part == "cpu",
+        pinned=part == "pinned",
         limit=os.environ.get("LOWTIDE_LIMIT") or None,
     )
 
@@ -55,6 +53,6 @@ def _attempt(what: str, act: Callable[[], None]) -> None:
     try:
         act()
     except Exception as error:
-        if os.environ.get("LOWTIDE_STRICT"):
+        if os.environ.get("LOWTIDE_STRICT", "0") not in ("", "0"):
             raise
         print(f"lowtide: not {what}: {' '.join(str(error).split())}", file=sys.stderr)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import sys
+import traceback
 from typing import Any
+
+OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+"""The folder of this package."""
 
 USAGE = 2
 """The exit code of bad usage, bad input and the model's own failures."""
@@ -28,29 +33,67 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return USAGE
-    except Exception as error:  # whatever the file or the model raises is the answer
-        text = str(error) or type(error).__name__
-        print(f"error: {options.file}: {text}", file=sys.stderr)
-        if "hint:" not in text:
-            print("hint: the file defines model(), example() or example(batch), and may define optimizer(parameters), "
-                  "loss(output) and autocast()", file=sys.stderr)
+    except SystemExit as error:
+        print(f"error: {place(error, options.file)}: the file ends the program: SystemExit: {error}\n"
+              "hint: keep what runs the training below `if __name__ == \"__main__\":`", file=sys.stderr)
         return USAGE
-    if options.trace:
-        found.save_trace(options.trace)
-    if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
-            file.write(found.json() + "\n")
+    except Exception as error:  # whatever the file or the model raises is the answer
+        text = str(error)
+        is_own = "\nhint:" in text
+        said = text if is_own else f"{type(error).__name__}: {text}" if text else type(error).__name__
+        print(f"error: {place(error, options.file)}: {said}", file=sys.stderr)
+        return USAGE
     text = found.json() if options.json else str(found)
     print(text.replace("·", "|").replace("×", "x") if options.ascii else text)
+    try:
+        if options.trace:
+            found.save_trace(options.trace)
+        if options.output:
+            with open(options.output, "w", encoding="utf-8") as file:
+                file.write(found.json() + "\n")
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}\nhint: give a path that can be written to", file=sys.stderr)
+        return USAGE
     return 0 if found.fits is None or any(found.fits.values()) else 1
 
 
+def place(error: BaseException, file: str) -> str:
+    """Where in the file, or in what lies beside it, an error comes from, such as `train.py:12`."""
+    folder = os.path.dirname(os.path.abspath(file)) + os.sep
+    cause: BaseException | None = error
+    found = file
+    while cause is not None:
+        for frame in traceback.extract_tb(cause.__traceback__):
+            path = os.path.abspath(frame.filename)
+            if path.startswith(folder) and "site-packages" not in path and not path.startswith(OWN):
+                shown = file if path == os.path.abspath(file) else os.path.relpath(path)
+                found = f"{shown}:{frame.lineno}"
+        cause = cause.__cause__
+    return found
+
+
 def ask(options: argparse.Namespace) -> Any:
+    """The estimate of what the file defines, which runs as a program of its own would."""
+    if not os.path.isfile(options.file):
+        raise ValueError("there is no such file\nhint: give a Python file that defines model() and example()")
+    arguments, paths = sys.argv, list(sys.path)
+    sys.argv = [options.file]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(options.file)))
+    try:
+        return answer(options)
+    finally:
+        sys.argv, sys.path[:] = arguments, paths
+
+
+def answer(options: argparse.Namespace) -> Any:
     """The estimate of what the file defines."""
     defined = runpy.run_path(options.file, run_name="lowtide_estimate")
     for name in ("model", "example"):
         if not callable(defined.get(name)):
-            raise ValueError(f"the file has no function {name}()\nhint: define model() and example()")
+            raise ValueError(
+                f"the file has no function {name}()\nhint: the file defines model(), example() or example(batch), and "
+                "may define optimizer(parameters), loss(output) and autocast()"
+            )
     try:
         from lowtide.torch.estimation import estimate
     except ModuleNotFoundError as error:

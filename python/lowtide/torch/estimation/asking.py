@@ -43,10 +43,9 @@ def estimate(
     """The memory that training `model` on `example` will take on a GPU, found out without one.
 
     `model`: a module, which is left as it is, or a function that builds one; that needs no memory for its parameters.
-    `example`: what the model is called with: a tensor, a tuple of arguments, a dict of keywords; a list of these, one
-    for each
-    step; or a function that makes one, of a given size if it takes one argument. `optimizer`: a class, or a function
-    of the
+    `example`: what the model is called with: a tensor, a tuple of arguments, a mapping of keywords; a list of these,
+    one for each step; or a function that makes one, whose parameter `batch`, or `length` where that is varied, is its
+    size. `optimizer`: a class, or a function of the
     parameters. `loss`: a function of the model's output; else its `loss`, the sum of its scalars, or the mean of it.
     `memory`: what there is, in bytes, as a text such as "24GiB", or as a GPU's name; with `vary`, "batch" or
     "sequence", the

@@ -121,13 +121,21 @@ def efficient(
 
 @contextlib.contextmanager
 def attention() -> Iterator[None]:
-    """Has PyTorch attend as here until the block ends."""
-    native = functional.scaled_dot_product_attention
+    """Has PyTorch attend as here until the block ends, and linear layers add their bias in place where they do so with
+    tensors that are no subclass: rows that are not dense are multiplied first."""
+    native, native_linear = functional.scaled_dot_product_attention, functional.linear
 
     def served(query: Any, *arguments: Any, **keywords: Any) -> Any:
         return (attend if query.device.type == "cuda" else native)(query, *arguments, **keywords)
 
+    def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+        is_dense = input.dim() <= 2 or input.is_contiguous()
+        if bias is None or is_dense or input.device.type != "cuda":
+            return native_linear(input, weight, bias)
+        return torch.matmul(input, weight.t()).add_(bias)
+
     with contextlib.ExitStack() as stack:
-        replace(stack, functional, "scaled_dot_product_attention", served)
-        replace(stack, torch._C._nn, "scaled_dot_product_attention", served)
+        for name, function in (("scaled_dot_product_attention", served), ("linear", linear)):
+            replace(stack, functional, name, function)
+            replace(stack, torch._C._nn, name, function)
         yield

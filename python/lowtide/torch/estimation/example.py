@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from lowtide.torch.estimation.pretence import repeatable
 from lowtide.torch.estimation.shadow import LARGEST
+
+NAMES = {
+    "batch": ("batch", "batch_size", "batchsize"),
+    "sequence": ("sequence", "length", "seq_len", "sequence_length", "seq_length", "seqlen"),
+}
+"""What the parameter of a function that makes examples is called, by what is varied."""
 
 
 class Examples:
@@ -21,7 +29,9 @@ class Examples:
         self.vary = vary or "batch"
         is_maker = callable(example) and not isinstance(example, torch.Tensor)
         self.maker: Callable[..., Any] | None = example if is_maker else None
-        self.takes_size, self.usual = takes_size(self.maker) if self.maker is not None else (False, 1)
+        name, self.usual = size_parameter(self.maker, vary) if self.maker is not None else (None, 1)
+        self.takes_size = name is not None
+        self.name = name or ""
         self.given = example if self.maker is None else None
         self.given = self.sized(self.usual) if self.maker is not None else self.given
         self.size = self.usual if self.takes_size else self.size_of(self.each()[0])
@@ -38,10 +48,10 @@ class Examples:
         """The example with so many samples, or of this length."""
         if self.takes_size:
             assert self.maker is not None
-            with OnHost():
-                return self.maker(size)
+            with OnHost(), repeatable():
+                return self.maker(**{self.name: size})
         if self.given is None and self.maker is not None:
-            with OnHost():
+            with OnHost(), repeatable():
                 return self.maker()
         return self.given if size == self.size else scaled(self.given, self.axis, self.size, size)
 
@@ -54,7 +64,8 @@ class Examples:
     def size_of(self, example: Any) -> int:
         """How many samples an example has, or how long it is: of its first list, or of its first tensor that has the
         dimension."""
-        parts = example.values() if isinstance(example, dict) else example if isinstance(example, tuple) else [example]
+        whole = example if isinstance(example, tuple) else [example]
+        parts = example.values() if isinstance(example, Mapping) else whole
         for value in parts:
             if self.axis == 0 and isinstance(value, list):
                 return len(value)
@@ -83,16 +94,41 @@ def is_device(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("cuda")
 
 
-def takes_size(maker: Callable[..., Any]) -> tuple[bool, int]:
-    """Whether a function that makes examples wants their size, and what it takes for usual."""
+def size_parameter(maker: Callable[..., Any], vary: str | None) -> tuple[str | None, int]:
+    """The parameter by which a function that makes examples wants their size, and its usual value; none where it
+    makes them of one size."""
     try:
         parameters = list(inspect.signature(maker).parameters.values())
     except (TypeError, ValueError):
-        return False, 1
-    for parameter in parameters:
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            return True, parameter.default if isinstance(parameter.default, int) else 1
-    return False, 1
+        return None, 1
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    needed = [one for one in named if one.default is one.empty]
+    sizes = [one for one in named if one.default is one.empty or type(one.default) is int]
+    others = NAMES["batch" if vary == "sequence" else "sequence"]
+    found = next((one for one in sizes if one.name in NAMES[vary or "batch"]), None)
+    if found is None and len(needed) == 1 and needed[0].name not in others:
+        found = needed[0]
+    missing = [one.name for one in needed if one is not found]
+    if missing:
+        raise ValueError(f"the function that makes the example needs a value for `{missing[0]}`\n"
+                         f"hint: give `{missing[0]}` a default, and call the size `{NAMES[vary or 'batch'][0]}`")
+    if found is None and vary is not None and sizes:
+        there = ", ".join(f"`{one.name}`" for one in sizes)
+        raise ValueError(f"the function that makes the example has no parameter for the {vary}, only {there}\n"
+                         f"hint: call one of its parameters {', '.join(f'`{name}`' for name in NAMES[vary][:3])}")
+    if found is None:
+        return None, 1
+    return found.name, found.default if type(found.default) is int else 1
+
+
+def remade(mapping: Mapping[Any, Any], function: Callable[[Any], Any]) -> Any:
+    """A mapping of the same kind with other values; a dict where its kind cannot be written to."""
+    values = {name: function(value) for name, value in mapping.items()}
+    if isinstance(mapping, dict) or not isinstance(mapping, MutableMapping):
+        return values
+    likeness = copy.copy(mapping)
+    likeness.update(values)
+    return likeness
 
 
 def scaled(example: Any, axis: int, before: int, after: int) -> Any:
@@ -119,6 +155,6 @@ def scaled(example: Any, axis: int, before: int, after: int) -> Any:
         return [scaled(one, axis, before, after) for one in example]
     if isinstance(example, tuple):
         return tuple(visited(part) for part in example)
-    if isinstance(example, dict):
-        return {name: visited(part) for name, part in example.items()}
+    if isinstance(example, Mapping):
+        return remade(example, visited)
     return visited(example)

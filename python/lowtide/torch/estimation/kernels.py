@@ -16,6 +16,9 @@ aten = torch.ops.aten
 BLAS_WORKSPACE = 32 << 20
 """What PyTorch gives cuBLAS on a Hopper GPU, once for each thread that uses it."""
 
+BLASLT_WORKSPACE = 1 << 20
+"""The same for cuBLASLt, which adds a bias while it multiplies."""
+
 HALVES = (torch.float16, torch.bfloat16)
 
 Phases = list[list[int]]
@@ -32,18 +35,29 @@ class Kernels:
                 for name in packet.overloads() if packet is not None else ():
                     self.rules[getattr(packet, name)] = rule
         self.blas = {getattr(packet, name) for packet in BLAS for name in packet.overloads()}
-        self.threads: set[bool] = set()
+        self.with_bias = {aten.addmm.default, aten.addmm.out}
+        self.given: set[tuple[bool, int]] = set()
 
     def memory(self, func: Any, args: Any, inputs: list[Any], outputs: list[Any]) -> tuple[Phases, list[int]]:
         """What an operation takes and gives back, and what it keeps."""
         lasting = []
         if func in self.blas:
-            thread = torch._C._current_autograd_node() is not None
-            if thread not in self.threads:
-                self.threads.add(thread)
-                lasting.append(BLAS_WORKSPACE)
+            is_backward = torch._C._current_autograd_node() is not None
+            has_bias = func in self.with_bias and args[0].dim() == 1
+            for size in (BLAS_WORKSPACE, BLASLT_WORKSPACE)[: 2 if has_bias else 1]:
+                if (is_backward, size) not in self.given:
+                    self.given.add((is_backward, size))
+                    lasting.append(size)
         rule = self.rules.get(func)
         return (rule(args, inputs, outputs) if rule is not None and outputs else []), lasting
+
+
+def storage_bytes(func: Any, inputs: list[Any], output: Any) -> int:
+    """The bytes of a new result's storage: those of all losses where they were reduced to one, which PyTorch makes
+    small afterwards without giving the rest back."""
+    if func in LOSSES and output.dim() == 0:
+        return torch.broadcast_shapes(*[leaf.shape for leaf in inputs[:2]]).numel() * output.element_size()
+    return output.untyped_storage().nbytes()
 
 
 def size_of(tensor: Any) -> int:
@@ -54,6 +68,14 @@ def size_of(tensor: Any) -> int:
 def reduce(args: Any, inputs: list[Any], outputs: list[Any]) -> Phases:
     """A reduction by several blocks for each result keeps their partial results in memory."""
     return [partial_results(inputs[0], outputs[0])]
+
+
+def loss(args: Any, inputs: list[Any], outputs: list[Any]) -> Phases:
+    """Losses of all elements, before they are reduced to one."""
+    if outputs[0].dim():
+        return []
+    count = torch.broadcast_shapes(inputs[0].shape, inputs[1].shape).numel()
+    return [[count * outputs[0].element_size(), *partial_results(inputs[0], outputs[0])]]
 
 
 # Convolutions
@@ -96,7 +118,17 @@ def convolution_backward(args: Any, inputs: list[Any], outputs: list[Any]) -> Ph
     workspace = convolution_workspace(image, weight, gradient, stride, args[9])
     by_image, by_weight = args[10][0], args[10][1]
     extra = size_of(weight) if workspace and image.dtype in HALVES else 0
+    if not workspace and is_narrow(image, weight, gradient):
+        extra = transposed(image) + transposed(gradient, 4) + 144
     return [[workspace]] * bool(by_image) + [[workspace + extra]] * bool(by_weight)
+
+
+def is_narrow(image: Any, weight: Any, gradient: Any) -> bool:
+    """Whether the gradient by a kernel of one pixel has so few channels, and so many pixels to add up, that cuDNN makes
+    copies with channels last all the same."""
+    is_point = weight.dim() == 4 and weight.shape[2:].numel() == 1
+    is_single = image.dtype == torch.float32 and torch.backends.cudnn.allow_tf32 and image.is_contiguous()
+    return is_point and is_single and gradient.shape[1] < 16 and image.shape[2:].numel() >= 8192
 
 
 # Attention
@@ -165,11 +197,13 @@ def packet(path: str) -> Any:
     return getattr(aten, path, None)
 
 
+LOSSES = {aten.mse_loss.default, aten.smooth_l1_loss.default}
 BLAS = [aten.mm, aten.addmm, aten.bmm, aten.baddbmm]
 
 RULES: list[tuple[list[Any], Callable[..., Phases]]] = [
     ([aten.sum, aten.mean, aten.amax, aten.amin, aten.var, aten.std, aten.var_mean, aten.prod, aten.any, aten.all,
       aten.linalg_vector_norm, aten.norm], reduce),
+    ([aten.mse_loss, aten.smooth_l1_loss], loss),
     ([aten.convolution], convolution),
     ([aten.convolution_backward], convolution_backward),
     ([aten._scaled_dot_product_flash_attention_backward, packet("_scaled_dot_product_efficient_attention_backward"),

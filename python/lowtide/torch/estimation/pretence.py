@@ -4,7 +4,9 @@ nothing reaches a driver. Tensors that are made meanwhile are fake."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import random
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -30,7 +32,25 @@ class FakeMode(FakeTensorMode):
 
 def fake_mode() -> FakeMode:
     """A mode whose tensors are fake."""
-    return FakeMode(allow_non_fake_inputs=True)
+    return FakeMode(allow_fallback_kernels=False, allow_non_fake_inputs=True)
+
+
+@contextlib.contextmanager
+def repeatable() -> Iterator[None]:
+    """Draws the same random numbers every time, and leaves the program's own as they are."""
+    numpy = sys.modules.get("numpy")
+    drawn = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy is not None else None
+    random.seed(0)
+    torch.default_generator.manual_seed(0)
+    if numpy is not None:
+        numpy.random.seed(0)
+    try:
+        yield
+    finally:
+        random.setstate(drawn[0])
+        torch.set_rng_state(drawn[1])
+        if numpy is not None:
+            numpy.random.set_state(drawn[2])
 
 
 def properties(memory: int) -> Any:
@@ -41,6 +61,14 @@ def properties(memory: int) -> Any:
         regs_per_multiprocessor=65536, shared_memory_per_block=49152, shared_memory_per_block_optin=232448,
         L2_cache_size=60 << 20, gcnArchName="", is_multi_gpu_board=0,
     )
+
+
+def statistics(ledger: Ledger) -> dict[str, int]:
+    """What `torch.cuda.memory_stats` tells: how much is alive, and zero for anything else."""
+    told: dict[str, int] = collections.defaultdict(int)
+    for kind in ("allocated_bytes", "active_bytes", "reserved_bytes", "requested_bytes"):
+        told[f"{kind}.all.current"], told[f"{kind}.all.peak"] = ledger.alive, ledger.peak
+    return told
 
 
 class Stream:
@@ -89,6 +117,13 @@ def pretend(ledger: Ledger, memory: int) -> Iterator[None]:
         (cuda, "empty_cache", nothing),
         (cuda, "ipc_collect", nothing),
         (cuda, "reset_peak_memory_stats", nothing),
+        (cuda, "reset_accumulated_memory_stats", nothing),
+        (cuda, "memory_stats", lambda *arguments, **keywords: statistics(ledger)),
+        (cuda, "memory_summary", always("")),
+        (cuda, "memory_snapshot", always([])),
+        (cuda.memory, "memory_stats", lambda *arguments, **keywords: statistics(ledger)),
+        (cuda.memory, "memory_summary", always("")),
+        (cuda.memory, "memory_snapshot", always([])),
         (cuda, "memory_allocated", lambda *arguments: ledger.alive),
         (cuda, "max_memory_allocated", lambda *arguments: ledger.peak),
         (cuda, "memory_reserved", lambda *arguments: ledger.alive),

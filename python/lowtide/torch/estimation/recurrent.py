@@ -1,5 +1,5 @@
 """Recurrent layers as cuDNN serves them: one call for all layers and steps, and a reserve that the backward pass
-needs. The reserve is what cuDNN was seen to take; its workspace depends on the kernels that it picks and is near that."""
+needs. The reserve is what cuDNN was seen to take; its workspace depends on the kernels that it picks and is near."""
 
 from __future__ import annotations
 

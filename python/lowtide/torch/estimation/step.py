@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.optim.optimizer as optimizers
+from torch._subclasses.fake_tensor import UnsupportedOperatorException
 from torch.utils._pytree import tree_leaves
 
 from lowtide.torch.estimation.attention import attention
 from lowtide.torch.estimation.autograd import accumulator, autograd
 from lowtide.torch.estimation.ledger import Ledger
-from lowtide.torch.estimation.pretence import fake_mode, pretend, untraced
+from lowtide.torch.estimation.pretence import fake_mode, pretend, repeatable, replace, untraced
 from lowtide.torch.estimation.recurrent import recurrence
 from lowtide.torch.estimation.subject import call, fake_example, fake_model, loss_of
 from lowtide.torch.estimation.values import values
@@ -47,10 +50,10 @@ class Traced:
 def trace(task: Task) -> Traced:
     """Traces the steps of `task`."""
     ledger = Ledger()
-    with pretend(ledger, task.memory), fake_mode() as mode:
+    with repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
         watcher = Watcher(mode, ledger, task.device)
         sizes: dict[str, int] = {}
-        with watcher, attention(), recurrence(watcher), values(watcher), autograd(watcher):
+        with watcher, attention(), recurrence(watcher), values(watcher), autograd(watcher), tracing():
             run(task, watcher, sizes)
     return Traced(ledger, watcher.assumptions, sizes)
 
@@ -71,7 +74,8 @@ def run(task: Task, watcher: Watcher, sizes: dict[str, int]) -> None:
             batch = fake_example(example, task.device)
             watcher.category = "activation"
             if task.step is not None:
-                task.step(model, batch, optimizer)
+                with labelled(watcher, parameters, sizes):
+                    task.step(model, batch, optimizer)
             else:
                 with torch.set_grad_enabled(task.train), autocasting(task):
                     output = answered(model, batch)
@@ -80,14 +84,11 @@ def run(task: Task, watcher: Watcher, sizes: dict[str, int]) -> None:
                 if task.train:
                     watcher.category = "backward"
                     loss.backward()
-                    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
-                    watcher.label(grads, "gradient")
-                    sizes["gradient"] = max(sizes.get("gradient", 0), total(watcher, grads))
-                    del grads
+                    label_gradients(watcher, parameters, sizes)
                     if optimizer is not None:
                         watcher.category = "optimizer temporary"
                         optimizer.step()
-                        label_state(watcher, optimizer, sizes)
+                        label_state(watcher, [optimizer], sizes)
                         optimizer.zero_grad(set_to_none=True)
                     else:
                         model.zero_grad(set_to_none=True)
@@ -101,16 +102,79 @@ def answered(model: Any, batch: Any) -> Any:
     try:
         return call(model, batch)
     except Exception as error:
+        if untraceable(error):
+            raise
         raise RuntimeError(
             f"the model failed on the example: {type(error).__name__}: {error}\n"
             "hint: a tuple is passed as arguments, a dict as keywords, anything else as the only argument"
         ) from error
 
 
-def label_state(watcher: Watcher, optimizer: Any, sizes: dict[str, int]) -> None:
-    """Tells the optimizer's state apart from what its step only used."""
-    states = getattr(optimizer, "state", None) or {}
-    tensors = [leaf for state in states.values() for leaf in tree_leaves(state) if isinstance(leaf, torch.Tensor)]
+@contextlib.contextmanager
+def tracing() -> Iterator[None]:
+    """Names the operation where one cannot be traced, and says what to do."""
+    try:
+        yield
+    except Exception as error:
+        name = untraceable(error)
+        if not name:
+            raise
+        raise RuntimeError(
+            f"the operation {name} cannot be traced: it has no kernel for fake tensors, and none for the CPU\n"
+            f"hint: tell the shape of its result with torch.library.register_fake(\"{name.rsplit('.', 1)[0]}\")"
+        ) from error
+
+
+def untraceable(error: Exception) -> str:
+    """The operation that an error says has no kernel, or nothing."""
+    if isinstance(error, UnsupportedOperatorException):
+        return str(error.func)
+    found = re.match(r"Could not run '([^']+)'", str(error)) if isinstance(error, NotImplementedError) else None
+    return found[1] if found else ""
+
+
+@contextlib.contextmanager
+def labelled(watcher: Watcher, parameters: list[Any], sizes: dict[str, int]) -> Iterator[None]:
+    """Tells gradients and optimizer state apart in a step of the user's own, whichever optimizers it uses."""
+    seen: list[Any] = []
+    native = torch.autograd.backward
+
+    def backward(*arguments: Any, **keywords: Any) -> None:
+        before, watcher.category = watcher.category, "backward"
+        try:
+            native(*arguments, **keywords)
+        finally:
+            watcher.category = before
+        label_gradients(watcher, parameters, sizes)
+
+    def begin(optimizer: Any, *rest: Any) -> None:
+        label_gradients(watcher, parameters, sizes)
+        watcher.category = "optimizer temporary"
+
+    def end(optimizer: Any, *rest: Any) -> None:
+        watcher.category = "activation"
+        if not any(optimizer is one for one in seen):
+            seen.append(optimizer)
+        label_state(watcher, seen, sizes)
+
+    with contextlib.ExitStack() as stack:
+        replace(stack, torch.autograd, "backward", backward)
+        stack.callback(optimizers.register_optimizer_step_pre_hook(begin).remove)
+        stack.callback(optimizers.register_optimizer_step_post_hook(end).remove)
+        yield
+
+
+def label_gradients(watcher: Watcher, parameters: list[Any], sizes: dict[str, int]) -> None:
+    """Tells the gradients apart from what the backward pass only used."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    watcher.label(gradients, "gradient")
+    sizes["gradient"] = max(sizes.get("gradient", 0), total(watcher, gradients))
+
+
+def label_state(watcher: Watcher, used: list[Any], sizes: dict[str, int]) -> None:
+    """Tells the state of the optimizers apart from what their steps only used."""
+    states = [state for optimizer in used for state in (getattr(optimizer, "state", None) or {}).values()]
+    tensors = [leaf for state in states for leaf in tree_leaves(state) if isinstance(leaf, torch.Tensor)]
     watcher.label(tensors, "optimizer state")
     sizes["optimizer state"] = total(watcher, tensors)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -12,8 +12,9 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 
+from lowtide.torch.estimation.example import remade
 from lowtide.torch.estimation.pretence import replace
-from lowtide.torch.estimation.shadow import LARGEST, Shadow
+from lowtide.torch.estimation.values import imitation
 from lowtide.torch.estimation.watcher import Watcher
 
 
@@ -22,8 +23,11 @@ def fake_model(model: Any, watcher: Watcher, device: torch.device) -> nn.Module:
     if isinstance(model, nn.Module):
         model = likeness(model)
     elif callable(model):
-        with converting():
+        stand_ins: dict[int, tuple[nn.Module, nn.Module]] = {}
+        with converting(stand_ins):
             model = model()
+        if isinstance(model, nn.Module) and not is_fake(model):
+            model = likeness(model, stand_ins)
     if not isinstance(model, nn.Module):
         raise TypeError(f"the model is a {type(model).__name__}, not a torch.nn.Module\n"
                         "hint: give a module, or a function without arguments that builds one")
@@ -37,50 +41,60 @@ def fake_model(model: Any, watcher: Watcher, device: torch.device) -> nn.Module:
     return model
 
 
-def likeness(model: nn.Module) -> nn.Module:
-    """A copy of a module in which every tensor is fake and on the CPU."""
-    memo: dict[int, Any] = {}
+def is_fake(model: nn.Module) -> bool:
+    """Whether all tensors of a module are fake: it was built in the trace, and nobody else has it."""
+    return all(isinstance(tensor, FakeTensor) for tensor in [*model.parameters(), *model.buffers()])
+
+
+def likeness(model: nn.Module, stand_ins: dict[int, tuple[nn.Module, nn.Module]] | None = None) -> nn.Module:
+    """A copy of a module in which every tensor is fake, and on the CPU unless it was fake before; modules that have
+    stand-ins already are replaced by these."""
+    memo: dict[int, Any] = {key: stand_in for key, (_, stand_in) in (stand_ins or {}).items()}
     for tensor in [*model.parameters(), *model.buffers()]:
-        fake = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
-        if isinstance(tensor, nn.Parameter):
-            fake = nn.Parameter(fake, tensor.requires_grad)
-        elif tensor.numel() <= LARGEST and tensor.device.type == "cpu" and not isinstance(tensor, FakeTensor):
-            fake.lowtide_shadow = Shadow.known(tensor)  # type: ignore[attr-defined]
-        memo[id(tensor)] = fake
+        if isinstance(tensor, FakeTensor) and stand_ins is not None:
+            memo[id(tensor)] = tensor
+        elif isinstance(tensor, nn.Parameter):
+            fake = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
+            memo[id(tensor)] = nn.Parameter(fake, tensor.requires_grad)
+        else:
+            memo[id(tensor)] = imitation(tensor, torch.device("cpu"))
     return copy.deepcopy(model, memo)
 
 
 def fake_example(example: Any, device: torch.device) -> Any:
     """The example on the device: fake tensors, with the values of the small ones in their shadows."""
 
-    made: dict[int, Any] = {}
+    made: dict[int, Any] = {}  # emptied in the end, because `faked` is part of a cycle and outlives this call
 
     def faked(leaf: Any) -> Any:
+        if isinstance(leaf, Mapping):
+            return remade(leaf, lambda part: tree_map(faked, part))
         if not isinstance(leaf, torch.Tensor):
             return leaf
         if id(leaf) not in made:
-            made[id(leaf)] = leaf.to(device) if isinstance(leaf, FakeTensor) else likewise(leaf)
+            made[id(leaf)] = leaf.to(device) if isinstance(leaf, FakeTensor) else imitation(leaf, device)
         return made[id(leaf)]
 
-    def likewise(leaf: torch.Tensor) -> Any:
-        fake = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=device)
-        if leaf.numel() <= LARGEST and leaf.device.type == "cpu":
-            fake.lowtide_shadow = Shadow.known(leaf)  # type: ignore[attr-defined]
-        if leaf.requires_grad:
-            fake.requires_grad_()
-        return fake
-
-    return tree_map(faked, example)
+    try:
+        return tree_map(faked, example)
+    finally:
+        made.clear()
 
 
 @contextlib.contextmanager
-def converting() -> Iterator[None]:
-    """Lets `Module.to` and its like replace fake parameters, which PyTorch itself cannot."""
+def converting(stand_ins: dict[int, tuple[nn.Module, nn.Module]] | None = None) -> Iterator[None]:
+    """Lets `Module.to` and its like replace fake parameters, which PyTorch itself cannot. A module that is not fake is
+    left as it is: a stand-in is converted and returned."""
+    known_stand_ins = {} if stand_ins is None else stand_ins
     made: dict[tuple[int, int], Any] = {}
     depth = 0
 
     def apply(self: nn.Module, function: Callable[[Any], Any], recurse: bool = True) -> nn.Module:
         nonlocal depth
+        if depth == 0 and not is_fake(self):
+            if id(self) not in known_stand_ins:
+                known_stand_ins[id(self)] = self, likeness(self, known_stand_ins)
+            self = known_stand_ins[id(self)][1]
         depth += 1
         try:
             if recurse:
@@ -118,9 +132,9 @@ def converting() -> Iterator[None]:
 
 
 def call(model: Callable[..., Any], example: Any) -> Any:
-    """The model's output for an example: a dict is keywords, a tuple or list is arguments, anything else is the only
+    """The model's output for an example: a mapping is keywords, a tuple or list is arguments, anything else is the only
     argument."""
-    if isinstance(example, dict):
+    if isinstance(example, Mapping):
         return model(**example)
     if isinstance(example, (tuple, list)):
         return model(*example)
@@ -129,10 +143,10 @@ def call(model: Callable[..., Any], example: Any) -> Any:
 
 def loss_of(output: Any) -> Any:
     """The loss in a model's output: its `loss`, the sum of the scalars in it, or the mean of its numbers."""
-    loss = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(loss, torch.Tensor):
         return loss
-    if isinstance(output, dict):
+    if isinstance(output, Mapping):
         output = list(output.values())
     leaves = output if isinstance(output, (tuple, list)) else [output]
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]

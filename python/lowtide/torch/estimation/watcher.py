@@ -148,7 +148,8 @@ class Watcher(TorchDispatchMode):
             if output.fake_device.type == "cuda":
                 is_on_device = True
                 site = site or self.sites.here()
-                block = self.ledger.allocate(storage.nbytes(), site, name_of(func), self.category)
+                size = kernels.storage_bytes(func, inputs, output)
+                block = self.ledger.allocate(size, site, name_of(func), self.category)
             self.watch(storage, key, block)
         is_on_device = is_on_device or any(leaf.fake_device.type == "cuda" for leaf in outputs[:1])
         if is_on_device:
