@@ -96,9 +96,9 @@ pub(super) struct State {
     pub(super) ground_freed: Freed,
     /// How many grounds were laid.
     pub(super) grounds_laid: u64,
-    /// A plan that could not be taken up, and up to which step it is not tried again.
     /// The most that was seen in use.
     peak_seen: Bytes,
+    /// A plan that could not be taken up, and up to which step it is not tried again.
     pub(super) refused: Option<(Signature, u64)>,
     pub(super) aliases: bool,
 }
