@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,9 @@ def serve(
         pointer = ctypes.cast(getattr(functions, name), ctypes.c_void_p).value
         getattr(inner, setter)(pointer)
     _kept.extend((allocator, inner, functions))
-    _lowtide.answer_workspaces()
+    try:
+        _lowtide.answer_workspaces()
+    except RuntimeError as error:
+        warnings.warn(f"torch.backends.cudnn.benchmark will not work: {error}", stacklevel=3)
     parity.provide()
     steps.follow()
