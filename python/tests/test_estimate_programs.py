@@ -253,3 +253,9 @@ def test_steps_may_print_pin_and_ask_for_statistics() -> None:
 
     found = estimate(lambda: nn.Linear(64, 64), torch.zeros(4, 64), step=step, steps=1)
     assert float(said[0].split()[0]) < 100 and not found.assumptions
+
+
+def test_an_optimizer_that_is_made_already_is_refused_with_a_hint() -> None:
+    model = torch.nn.Linear(4, 4)
+    with pytest.raises(TypeError, match="hint: give torch.optim.AdamW"):
+        estimate(model, torch.zeros(2, 4), torch.optim.AdamW(model.parameters()))

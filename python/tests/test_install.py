@@ -8,6 +8,7 @@ import textwrap
 
 import child
 import pytest
+import lowtide.torch
 from lowtide.torch.sizes import size
 from simulated import PRELUDE
 
@@ -221,3 +222,9 @@ def test_a_step_of_an_optimizer_is_a_step() -> None:
         """,
         INSTALL,
     )
+
+
+@pytest.mark.parametrize("arguments", [{"device": False}, {"device": False, "cpu": True, "limit": "1GiB"}])
+def test_what_would_do_nothing_is_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="hint: "):
+        lowtide.torch.install(**arguments)  # type: ignore[arg-type]

@@ -21,11 +21,9 @@ pub fn remedy(usage: &Usage, moment: i64, remedy: &Remedy) -> String {
         }
         Change::Swap { family, absences, per_step } => swap(usage, moment, family, absences, *per_step),
         Change::Alignment { .. } => "alignment: do without it".to_owned(),
-        Change::Plan => {
-            "layout: serve the plan instead of what the recorded allocator did (Lowtide does not serve yet; \
+        Change::Plan => "layout: serve the plan instead of what the recorded allocator did (`lowtide run --device`; \
                          PyTorch's `expandable_segments:True` wins part of it back)"
-                .to_owned()
-        }
+            .to_owned(),
     }
 }
 

@@ -39,6 +39,10 @@ __all__ = [
 _LATER = {"Estimate": "estimation", "estimate": "estimation", "record": "recording"}
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -63,6 +67,10 @@ def install(
     learn the steps of the program and plan them; with `plans`, a folder, plans are remembered from run to run. `peers`:
     let devices reach each other's memory. `history`: keep the last steps for `report()`.
     """
+    if not (device or cpu or pinned):
+        raise ValueError("nothing is to be served\nhint: leave `device` on, or ask for `cpu` or `pinned`")
+    if limit is not None and not device:
+        raise ValueError("a limit is for devices, which are not to be served\nhint: leave `limit` out")
     if device:
         from lowtide.torch import device as devices
 
@@ -81,7 +89,10 @@ def install(
 
 def stats(device: Any = None) -> dict[str, Any]:
     """What a device holds and did, by number: what is requested, allocated and reserved and the peaks of each, in
-    bytes; how the plans did; what was asked of the driver. Empty where the device was not used yet."""
+    bytes; how the plans did; what was asked of the driver. Empty where the device was not used yet. `"cpu"`: what the
+    host's arena holds, where large CPU tensors are served."""
+    if str(device) == "cpu":
+        return _lowtide.cpu_stats() or {}
     return _lowtide.device_stats(_index(device)) or {}
 
 

@@ -39,7 +39,8 @@ def report(path: str | os.PathLike[str] | None = None) -> Report:
     history = _lowtide.device_history()
     if gzip.decompress(history).count(b"\n") < 2:
         raise RuntimeError(
-            "there is nothing to report yet\nhint: call `lowtide.torch.install()` first, without `history=False`"
+            "no CUDA device was used under Lowtide yet, so there is nothing to report\n"
+            "hint: call `lowtide.torch.install()` first, without `history=False`; `lowtide record` shows CPU tensors"
         )
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
         trace, page = Path(folder, "process.csv.gz"), Path(folder, "report.html")

@@ -30,7 +30,7 @@ def _install(part: str) -> None:
         device=part == "device",
         cpu=part == "cpu",
         pinned=part == "pinned",
-        limit=os.environ.get("LOWTIDE_LIMIT") or None,
+        limit=(os.environ.get("LOWTIDE_LIMIT") or None) if part == "device" else None,
     )
 
 
@@ -55,4 +55,6 @@ def _attempt(what: str, act: Callable[[], None]) -> None:
     except Exception as error:
         if os.environ.get("LOWTIDE_STRICT", "0") not in ("", "0"):
             raise
-        print(f"lowtide: not {what}: {' '.join(str(error).split())}", file=sys.stderr)
+        # A hint speaks of Python's functions, which the program does not call.
+        reason = str(error).split("\nhint:")[0]
+        print(f"lowtide: not {what}: {' '.join(reason.split())}", file=sys.stderr)

@@ -120,30 +120,20 @@ impl Queues {
 
     /// Waits until all queued work is done.
     pub(super) fn finish(&mut self, source: &dyn Source) -> Result<(), SourceError> {
-        let mut gone = Vec::new();
         for (&stream, queue) in &mut self.queues {
-            let mark = match source.mark(stream) {
-                Ok(mark) => mark,
-                // A stream that is no more has no work left, once all is done that there is.
-                Err(error) => {
-                    source.drain().map_err(|_| error)?;
-                    gone.push(stream);
-                    continue;
+            match source.mark(stream) {
+                Ok(mark) => {
+                    let waited = source.wait(mark);
+                    source.forget(mark);
+                    waited?;
                 }
-            };
-            let waited = source.wait(mark);
-            source.forget(mark);
-            waited?;
+                // A stream that cannot be marked, such as one that is no more, is done when all are.
+                Err(error) => source.drain().map_err(|_| error)?,
+            }
             queue.passed = queue.freed;
             for (_, mark) in queue.marks.drain(..) {
                 source.forget(mark);
             }
-        }
-        for stream in gone {
-            for (_, mark) in self.queues.remove(&stream).into_iter().flat_map(|queue| queue.marks) {
-                source.forget(mark);
-            }
-            self.held.retain(|&(taker, owner), _| taker != stream && owner != stream);
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ pub(super) struct Clocks {
     now: u64,
     /// What the host has seen done.
     done: Clock,
+    /// Up to when it has seen the work of every stream done.
+    drained: u64,
     /// What the work that is queued on a stream from now on comes after.
     behind: FxHashMap<StreamId, Clock>,
     /// What is done when a mark has passed.
@@ -58,6 +60,11 @@ impl Clocks {
         advance(&mut self.done, clock);
     }
 
+    /// The host waited for the work of all streams.
+    pub(super) fn drain(&mut self) {
+        self.drained = self.now;
+    }
+
     pub(super) fn hold(&mut self, stream: StreamId, mark: Mark) {
         if let Some(clock) = self.marks.get(&mark) {
             advance(self.behind.entry(stream).or_default(), clock);
@@ -70,7 +77,7 @@ impl Clocks {
 
     /// Whether the host knows that work is done.
     pub(super) fn is_done(&self, work: Use) -> bool {
-        reaches(&self.done, work)
+        work.until <= self.drained || reaches(&self.done, work)
     }
 
     /// Whether what is queued on `stream` from now on comes after work.
@@ -124,6 +131,15 @@ mod tests {
         assert!(clocks.is_before(work, C));
         clocks.passed(Mark(2));
         assert!(clocks.is_done(work), "the work on B came after it");
+    }
+
+    #[test]
+    fn whoever_waited_for_all_knows_of_all_that_was_queued() {
+        let mut clocks = Clocks::default();
+        let before = clocks.up_to_now(A);
+        clocks.drain();
+        let after = clocks.up_to_now(B);
+        assert!(clocks.is_before(before, C) && !clocks.is_before(after, C));
     }
 
     #[test]

@@ -148,6 +148,8 @@ impl Source for Watching {
     }
 
     fn drain(&self) -> Result<(), Error> {
-        self.source.drain()
+        self.source.drain()?;
+        self.books().clocks.drain();
+        Ok(())
     }
 }

@@ -45,17 +45,21 @@ def estimate(
     `model`: a module, which is left as it is, or a function that builds one; that needs no memory for its parameters.
     `example`: what the model is called with: a tensor, a tuple of arguments, a mapping of keywords; a list of these,
     one for each step; or a function that makes one, whose parameter `batch`, or `length` where that is varied, is its
-    size. `optimizer`: a class, or a function of the
-    parameters. `loss`: a function of the model's output; else its `loss`, the sum of its scalars, or the mean of it.
-    `memory`: what there is, in bytes, as a text such as "24GiB", or as a GPU's name; with `vary`, "batch" or
-    "sequence", the
-    largest that fits is searched. `autocast`: the type for mixed precision. `step`: a function of model, batch and
-    optimizer
-    that takes the place of the whole step. `train=False`: only the forward pass, without gradients.
+    size. `optimizer`: a class, or a function of the parameters. `loss`: a function of the model's output; else its
+    `loss`, the sum of its scalars, or the mean of it. `memory`: what there is, in bytes, as a text such as "24GiB", or
+    as a GPU's name; with `vary`, "batch" or "sequence", the largest that fits is searched. `autocast`: the type for
+    mixed precision. `step`: a function of model, batch and optimizer that takes the place of the whole step.
+    `train=False`: only the forward pass, without gradients.
     """
     begin = time.monotonic()
     if vary not in (None, "batch", "sequence"):
         raise ValueError(f"vary is {vary!r}\nhint: give 'batch', 'sequence' or None")
+    if isinstance(optimizer, torch.optim.Optimizer):
+        name = type(optimizer).__name__
+        raise TypeError(
+            f"the optimizer is made for other parameters already\n"
+            f"hint: give torch.optim.{name}, or functools.partial(torch.optim.{name}, …) with its settings"
+        )
     if steps < 1:
         raise ValueError(f"{steps} steps are none\nhint: give 3, so that the optimizer's state is there in the second")
     room = None if memory is None else capacity(memory)
