@@ -96,12 +96,7 @@ impl State {
             }
         }
         for (owner, position) in self.waits(home, best, size, stream) {
-            match self.queues.hold(stream, owner, position, &*self.source) {
-                Ok(()) => {}
-                // Nobody can wait for the owner now, so that what it freed cannot be had.
-                Err(SourceError::Refused { .. }) => return Ok(None),
-                Err(error) => return Err(Error::Source(error)),
-            }
+            self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
         }
         self.zone(home).freed.cut(best, best + size);
         Ok(Some(best))

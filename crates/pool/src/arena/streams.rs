@@ -121,15 +121,10 @@ impl Queues {
     /// Waits until all queued work is done.
     pub(super) fn finish(&mut self, source: &dyn Source) -> Result<(), SourceError> {
         for (&stream, queue) in &mut self.queues {
-            match source.mark(stream) {
-                Ok(mark) => {
-                    let waited = source.wait(mark);
-                    source.forget(mark);
-                    waited?;
-                }
-                // A stream that cannot be marked, such as one that is no more, is done when all are.
-                Err(error) => source.drain().map_err(|_| error)?,
-            }
+            let mark = source.mark(stream)?;
+            let waited = source.wait(mark);
+            source.forget(mark);
+            waited?;
             queue.passed = queue.freed;
             for (_, mark) in queue.marks.drain(..) {
                 source.forget(mark);
