@@ -20,6 +20,14 @@ def workload(function: Workload) -> Workload:
     return function
 
 
+def update(loss: torch.Tensor, optimizer: torch.optim.Optimizer) -> float:
+    """Makes the rest of a step, and returns its loss."""
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return float(loss.detach())
+
+
 def language_model(config, lengths: Iterator[int], batch: int = 4) -> Iterator[float]:
     """Trains a causal language model in bfloat16 with AdamW on random tokens."""
     from transformers import AutoModelForCausalLM
@@ -30,10 +38,7 @@ def language_model(config, lengths: Iterator[int], batch: int = 4) -> Iterator[f
     for length in lengths:
         tokens = torch.randint(0, config.vocab_size, (batch, length), device="cuda")
         output = model(input_ids=tokens, labels=tokens, use_cache=False)
-        output.loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        yield float(output.loss.detach())
+        yield update(output.loss, optimizer)
 
 
 def llama_config():
@@ -98,10 +103,7 @@ def resnet50() -> Iterator[float]:
         labels = torch.randint(0, 1000, (256,), device="cuda")
         with torch.autocast("cuda", dtype=torch.bfloat16):
             loss = F.cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        yield float(loss.detach())
+        yield update(loss, optimizer)
 
 
 @workload
@@ -126,10 +128,7 @@ def maskrcnn() -> Iterator[float]:
     while True:
         images, targets = zip(*(sample() for _ in range(8)), strict=True)
         loss = sum(model(list(images), list(targets)).values())
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        yield float(loss.detach())
+        yield update(loss, optimizer)
 
 
 @workload
@@ -174,7 +173,4 @@ def llama_offload() -> Iterator[float]:
                 piece = slice(begin, begin + 4096)
                 loss = loss + checkpoint(part, hidden[piece], wanted[piece], use_reentrant=False)
             loss = loss / len(hidden)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        yield float(loss.detach())
+        yield update(loss, optimizer)

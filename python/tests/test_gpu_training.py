@@ -21,7 +21,7 @@ torch.backends.cudnn.deterministic = True
 images = torch.nn.Sequential(
     torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.BatchNorm2d(32), torch.nn.ReLU(),
     torch.nn.Conv2d(32, 64, 3, stride=2, padding=1), torch.nn.BatchNorm2d(64), torch.nn.ReLU(),
-    torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten(),
+    torch.nn.AvgPool2d(4), torch.nn.Flatten(),
     torch.nn.Linear(1024, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10),
 ).cuda()
 optimizer = torch.optim.AdamW(images.parameters(), lr=1e-3)

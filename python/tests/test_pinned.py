@@ -130,7 +130,8 @@ def test_a_recording_of_cuda_has_sizes_streams_and_places(tmp_path, conf: str) -
             torch.cuda.synchronize()
         """
     )
-    child.run(program, cwd=tmp_path, **variables)
+    done = child.start(program, cwd=tmp_path, **variables)
+    assert done.returncode == 0 and "not recorded" not in done.stderr, done.stderr
     rows = child.rows(tmp_path / "x.csv.gz")
     blocks = {row["id"]: row for row in rows if row["event"] == "alloc"}
     large = [row for row in blocks.values() if row["bytes"] == str(4 << 20)]

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use crate::beside::Target;
 use crate::child::Program;
 use crate::{Answer, Console, Failure, show};
+pub use outcome::inserted;
 
 /// What to run, and what to write.
 #[derive(Debug, Args)]

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_core::{Bytes, StreamId};
 
-use crate::calls::Calls;
 use crate::error::Error;
-use crate::source::{Description, Mark, Source, Span};
+use crate::source::{Mark, Source, Span};
 
 /// A call that can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -151,9 +150,7 @@ impl<S: Source> Failing<S> {
 }
 
 impl<S: Source> Source for Failing<S> {
-    fn describe(&self) -> Description {
-        self.source.describe()
-    }
+    crate::forward_to_source!(describe, calls, passed, forget, drain);
 
     fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
         self.pass(CallKind::Reserve, bytes)?;
@@ -185,17 +182,9 @@ impl<S: Source> Source for Failing<S> {
         self.source.relocate(from, to)
     }
 
-    fn calls(&self) -> Calls {
-        self.source.calls()
-    }
-
     fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
         self.pass(CallKind::Mark, Bytes::ZERO)?;
         self.source.mark(stream)
-    }
-
-    fn passed(&self, mark: Mark) -> bool {
-        self.source.passed(mark)
     }
 
     fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
@@ -206,14 +195,6 @@ impl<S: Source> Source for Failing<S> {
     fn wait(&self, mark: Mark) -> Result<(), Error> {
         self.pass(CallKind::Wait, Bytes::ZERO)?;
         self.source.wait(mark)
-    }
-
-    fn forget(&self, mark: Mark) {
-        self.source.forget(mark);
-    }
-
-    fn drain(&self) -> Result<(), Error> {
-        self.source.drain()
     }
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod extents;
 mod failing;
 mod file;
+mod forward;
 mod host;
 mod ledger;
 mod limited;

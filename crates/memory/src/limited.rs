@@ -4,11 +4,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lowtide_core::{Bytes, StreamId};
+use lowtide_core::Bytes;
 
-use crate::calls::Calls;
 use crate::error::Error;
-use crate::source::{Description, Mark, Source, Span};
+use crate::source::{Source, Span};
 
 /// Another source, of whose memory no more than a limit is taken.
 #[derive(Debug)]
@@ -49,18 +48,9 @@ impl<S: Source + ?Sized> Limited<S> {
 }
 
 impl<S: Source + ?Sized> Source for Limited<S> {
-    /// The source within: the limit may change, what the device has does not.
-    fn describe(&self) -> Description {
-        self.source.describe()
-    }
-
-    fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
-        self.source.reserve(bytes)
-    }
-
-    fn release(&self, span: Span) -> Result<(), Error> {
-        self.source.release(span)
-    }
+    // What the device has does not change with the limit.
+    crate::forward_to_source!(describe, reserve, release, decommit, alias, relocate, calls);
+    crate::forward_to_source!(mark, passed, hold, wait, forget, drain);
 
     fn commit(&self, span: Span) -> Result<(), Error> {
         let _one_at_a_time = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,46 +61,6 @@ impl<S: Source + ?Sized> Source for Limited<S> {
         self.source.commit(span)?;
         self.peak.fetch_max(self.source.calls().committed.get(), Ordering::Relaxed);
         Ok(())
-    }
-
-    fn decommit(&self, span: Span) -> Result<(), Error> {
-        self.source.decommit(span)
-    }
-
-    fn alias(&self, from: Span, to: u64) -> Result<(), Error> {
-        self.source.alias(from, to)
-    }
-
-    fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
-        self.source.relocate(from, to)
-    }
-
-    fn calls(&self) -> Calls {
-        self.source.calls()
-    }
-
-    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        self.source.mark(stream)
-    }
-
-    fn passed(&self, mark: Mark) -> bool {
-        self.source.passed(mark)
-    }
-
-    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
-        self.source.hold(stream, mark)
-    }
-
-    fn wait(&self, mark: Mark) -> Result<(), Error> {
-        self.source.wait(mark)
-    }
-
-    fn forget(&self, mark: Mark) {
-        self.source.forget(mark);
-    }
-
-    fn drain(&self) -> Result<(), Error> {
-        self.source.drain()
     }
 }
 

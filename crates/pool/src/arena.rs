@@ -3,6 +3,7 @@
 
 mod books;
 mod building;
+mod census;
 mod ground;
 mod heap;
 mod learning;

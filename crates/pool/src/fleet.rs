@@ -175,11 +175,6 @@ impl Fleet {
         })
     }
 
-    /// The blocks of a device that are in use, by address; those of captures are not among them.
-    pub fn blocks(&self, device: u32) -> Vec<Living> {
-        self.opened(device).map(|device| device.arena.blocks()).unwrap_or_default()
-    }
-
     /// What there is to say of a request that a device refused.
     pub fn shortage(&self, device: u32, asked: Bytes) -> Option<Shortage> {
         self.opened(device).map(|opened| Shortage::new(opened, asked))

@@ -3,15 +3,13 @@
 
 #![expect(unsafe_code, reason = "stands in for a function of a C++ object")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 
 use pyo3::prelude::*;
 
-use crate::c10::{Family, Mangled, Object, Original, Refusal, patch, slot_of};
+use crate::c10::{Mangled, Object, Original, Refusal, cuda_slot, patch};
 use crate::fleet::fleet;
 
-const LIBRARY: &CStr = c"libtorch_cuda.so";
-const TABLE: Mangled = c"_ZTVN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocatorE";
 const CACHE_INFO: Mangled = c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator9cacheInfoEaPm";
 
 /// Lets PyTorch ask how large a workspace may be. Lowtide's is PyTorch's allocator by now.
@@ -22,8 +20,7 @@ pub(crate) fn answer_workspaces(python: Python<'_>) -> PyResult<()> {
 
 fn teach() -> Result<(), Refusal> {
     let object = Object::cuda()?;
-    let missing = || Refusal::unexpected(Family::CUDA.what, "it has no `cacheInfo`");
-    let slot = slot_of(LIBRARY, TABLE, CACHE_INFO).ok_or_else(missing)?;
+    let slot = cuda_slot(CACHE_INFO)?;
     patch(object, Original::of(object), &[(slot, cache_info as *const c_void)]);
     Ok(())
 }

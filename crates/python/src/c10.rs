@@ -11,7 +11,7 @@ use std::fmt;
 use std::mem;
 use std::ptr::NonNull;
 
-pub(crate) use layout::{Family, slot_of};
+pub(crate) use layout::{Family, cuda_slot};
 pub(crate) use patch::{Original, Slot, patch};
 
 use crate::symbols::find;
@@ -107,6 +107,40 @@ impl Object {
 
     pub(crate) fn pointer(self) -> *mut c_void {
         self.0.as_ptr()
+    }
+}
+
+/// PyTorch's own functions that tell which device and stream a thread uses.
+#[derive(Clone, Copy)]
+pub(crate) struct Current {
+    device: unsafe extern "C-unwind" fn() -> i8,
+    stream: unsafe extern "C-unwind" fn(i8) -> Stream,
+}
+
+impl Current {
+    pub(crate) fn find() -> Result<Self, Refusal> {
+        let function = |symbol| find(c"libc10_cuda.so", symbol).ok_or(Refusal::NoCuda);
+        let device = function(c"_ZN3c104cuda14current_deviceEv")?;
+        let stream = function(c"_ZN3c104cuda20getCurrentCUDAStreamEa")?;
+        // SAFETY: `DeviceIndex c10::cuda::current_device()`, and `CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)`,
+        // whose 16 plain bytes are returned as in C.
+        unsafe {
+            Ok(Self {
+                device: mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> i8>(device.as_ptr()),
+                stream: mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(i8) -> Stream>(stream.as_ptr()),
+            })
+        }
+    }
+
+    pub(crate) fn device(self) -> i8 {
+        // SAFETY: it takes nothing, and starts nothing.
+        unsafe { (self.device)() }
+    }
+
+    /// The stream of `device`, which PyTorch has named.
+    pub(crate) fn stream(self, device: i8) -> Stream {
+        // SAFETY: the device is there.
+        unsafe { (self.stream)(device) }
     }
 }
 

@@ -12,6 +12,12 @@ pub(crate) fn parse_size(text: &str) -> PyResult<u64> {
     text.parse::<Bytes>().map(Bytes::get).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// An amount of memory as everything else of Lowtide writes it.
+#[pyfunction]
+pub(crate) fn show_size(bytes: u64) -> String {
+    Bytes::new(bytes).to_string()
+}
+
 /// Runs the command line with `arguments`, the program's name first, and returns its exit code.
 #[pyfunction]
 pub(crate) fn main(python: Python<'_>, arguments: Vec<OsString>) -> u8 {

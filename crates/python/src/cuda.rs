@@ -3,15 +3,14 @@
 
 #![expect(unsafe_code, reason = "stands in for functions of a C++ object")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::mem;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::c10::{
-    DataPtr, Deleter, Device, Family, Mangled, Object, Original, Refusal, Slot, Stream, patch, slot_of, stream_handle,
+    Current, DataPtr, Deleter, Device, Family, Object, Original, Refusal, Slot, Stream, cuda_slot, patch, stream_handle,
 };
 use crate::recorder::{self, Kind, Place};
-use crate::symbols::find;
 use crate::threads;
 
 /// The allocator as it was.
@@ -20,8 +19,7 @@ struct Behind {
     original: Original,
     deleter: Deleter,
     slots: Slots,
-    current_stream: unsafe extern "C-unwind" fn(i8) -> Stream,
-    current_device: unsafe extern "C-unwind" fn() -> i8,
+    current: Current,
 }
 
 static BEHIND: OnceLock<Behind> = OnceLock::new();
@@ -35,34 +33,27 @@ struct Slots {
     record_stream: usize,
 }
 
-const LIBRARY: &CStr = c"libtorch_cuda.so";
-const TABLE: Mangled = c"_ZTVN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocatorE";
-
 impl Slots {
     /// Reads them from the one class of such allocators whose functions are exported.
     fn find() -> Result<Self, Refusal> {
-        let slot = |symbol: Mangled| {
-            let missing = || format!("no function `{}` is exported", symbol.to_string_lossy());
-            slot_of(LIBRARY, TABLE, symbol).ok_or_else(|| Refusal::unexpected(Family::CUDA.what, missing()))
-        };
         let known = [
             (c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator8allocateEm", Slot::ALLOCATE),
             (c"_ZNK5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator11raw_deleterEv", Slot::RAW_DELETER),
         ];
         for (symbol, expected) in known {
-            let found = slot(symbol)?;
+            let found = cuda_slot(symbol)?;
             if found != expected {
                 let why = format!("`{}` is function {found} and not {expected}", symbol.to_string_lossy());
                 return Err(Refusal::unexpected(Family::CUDA.what, why));
             }
         }
         Ok(Self {
-            raw_alloc: slot(c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator9raw_allocEm")?,
-            raw_alloc_with_stream: slot(
+            raw_alloc: cuda_slot(c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator9raw_allocEm")?,
+            raw_alloc_with_stream: cuda_slot(
                 c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator21raw_alloc_with_streamEmP11CUstream_st",
             )?,
-            raw_delete: slot(c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator10raw_deleteEPv")?,
-            record_stream: slot(
+            raw_delete: cuda_slot(c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator10raw_deleteEPv")?,
+            record_stream: cuda_slot(
                 c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator12recordStreamERKN3c107DataPtrENS3_4cuda10CUDAStreamE",
             )?,
         })
@@ -85,27 +76,12 @@ pub(crate) fn stand_in() -> Result<(), Refusal> {
     let slots = Slots::find()?;
     let original = Family::CUDA.check(object)?;
     Family::CUDA.try_out(object, original)?;
-    let function = |symbol| find(c"libc10_cuda.so", symbol).ok_or(Refusal::NoCuda);
-    let current_stream = function(c"_ZN3c104cuda20getCurrentCUDAStreamEa")?;
-    let current_device = function(c"_ZN3c104cuda14current_deviceEv")?;
+    let current = Current::find()?;
     let Some(deleter) = original.raw_deleter(object) else {
         return Err(Refusal::unexpected(Family::CUDA.what, "it has no `raw_deleter`"));
     };
     threads::watch_forks();
-    BEHIND.get_or_init(|| Behind {
-        object,
-        original,
-        deleter,
-        slots,
-        // SAFETY: `CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)`; 16 plain bytes are returned as in C.
-        current_stream: unsafe {
-            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(i8) -> Stream>(current_stream.as_ptr())
-        },
-        // SAFETY: `DeviceIndex c10::cuda::current_device()`.
-        current_device: unsafe {
-            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> i8>(current_device.as_ptr())
-        },
-    });
+    BEHIND.get_or_init(|| Behind { object, original, deleter, slots, current });
     let functions = [
         (Slot::ALLOCATE, allocate as *const c_void),
         (Slot::RAW_DELETER, raw_deleter as *const c_void),
@@ -124,9 +100,8 @@ fn behind() -> &'static Behind {
 
 impl Behind {
     fn place(&self, device: i8) -> Place {
-        // SAFETY: CUDA is initialised, and the device is one that PyTorch named.
-        let stream = unsafe { (self.current_stream)(device) };
-        Place { device: u32::try_from(device).unwrap_or(0), stream: stream_handle(stream).unwrap_or(0) }
+        let stream = stream_handle(self.current.stream(device)).unwrap_or(0);
+        Place { device: u32::try_from(device).unwrap_or(0), stream }
     }
 }
 
@@ -136,7 +111,9 @@ extern "C-unwind" fn allocate(_this: *mut c_void, bytes: usize) -> DataPtr {
     let watch = recorder::Watch::new(Kind::Cuda, bytes);
     let mut block = behind.original.allocate(behind.object, bytes);
     watch.served();
-    if block.device.kind == Device::CUDA && block.is_freed_by(behind.deleter) {
+    // Some allocators ask themselves for the deleter, and are told of the stand-in.
+    let is_known = block.is_freed_by(behind.deleter) || block.is_freed_by(delete);
+    if block.device.kind == Device::CUDA && is_known {
         block.deleter = Some(delete);
         if recorder::is_running() {
             recorder::allocated(Kind::Cuda, bytes, block.data, Some(behind.place(block.device.index)));
@@ -170,9 +147,7 @@ extern "C-unwind" fn raw_alloc(this: *mut c_void, bytes: usize) -> *mut c_void {
     let block = unsafe { function(this, bytes) };
     watch.served();
     if recorder::is_running() {
-        // SAFETY: CUDA is initialised.
-        let device = unsafe { (behind.current_device)() };
-        recorder::allocated(Kind::Cuda, bytes, block, Some(behind.place(device)));
+        recorder::allocated(Kind::Cuda, bytes, block, Some(behind.place(behind.current.device())));
     }
     block
 }
@@ -188,8 +163,7 @@ extern "C-unwind" fn raw_alloc_with_stream(this: *mut c_void, bytes: usize, stre
     let block = unsafe { function(this, bytes, stream) };
     watch.served();
     if recorder::is_running() {
-        // SAFETY: CUDA is initialised.
-        let device = u32::try_from(unsafe { (behind.current_device)() }).unwrap_or(0);
+        let device = u32::try_from(behind.current.device()).unwrap_or(0);
         recorder::allocated(Kind::Cuda, bytes, block, Some(Place { device, stream: stream as u64 }));
     }
     block

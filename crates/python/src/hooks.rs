@@ -57,7 +57,7 @@ fn serve(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused
 #[cold]
 fn refused(fleet: &Fleet, device: u32, asked: Bytes, error: &Error) -> Refused {
     match error {
-        Error::OutOfMemory { .. } | Error::TooLarge { .. } | Error::OverLimit { .. } => {
+        Error::OutOfMemory { .. } | Error::TooLarge { .. } => {
             let shortage = fleet.shortage(device, asked);
             Refused::Memory(shortage.map_or_else(|| error.to_string(), |shortage| shortage.to_string()))
         }

@@ -15,9 +15,10 @@ use lowtide_pool::{Address, Pool, Request, Segments, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::c10::{DataPtr, Family, Object, Original, Refusal, Slot, Stream, names_streams, patch, stream_handle};
+use crate::c10::{
+    Current, DataPtr, Family, Object, Original, Refusal, Slot, Stream, names_streams, patch, stream_handle,
+};
 use crate::ranges::{Ranged, Ranges};
-use crate::symbols::find;
 use crate::threads;
 
 /// The versions of PyTorch in which the functions that only pinned memory has are known to stand where they are expected:
@@ -31,8 +32,7 @@ const MOST: usize = 64;
 struct Behind {
     object: Object,
     original: Original,
-    current_device: unsafe extern "C-unwind" fn() -> i8,
-    current_stream: unsafe extern "C-unwind" fn(i8) -> Stream,
+    current: Current,
 }
 
 static BEHIND: OnceLock<Behind> = OnceLock::new();
@@ -70,12 +70,10 @@ fn serve(behind: &Behind, bytes: usize) -> Option<Address> {
     if bytes == 0 || threads::is_forked() {
         return None;
     }
-    // SAFETY: PyTorch's own functions; they start nothing.
-    let device = unsafe { (behind.current_device)() };
+    let device = behind.current.device();
     let number = usize::try_from(device).ok()?;
     let pool = pool(number)?;
-    // SAFETY: as above; the device is the one in use.
-    let stream = stream_handle(unsafe { (behind.current_stream)(device) })?;
+    let stream = stream_handle(behind.current.stream(device))?;
     if cuda::is_captured(number as u32, StreamId(stream)) != Ok(false) {
         return None;
     }
@@ -147,22 +145,9 @@ pub(crate) fn serve_pinned(python: Python<'_>) -> PyResult<()> {
     check_version(python)?;
     let object = Object::pinned().map_err(|refusal| refusal.raise(python))?;
     let original = Family::PINNED.check(object).map_err(|refusal| refusal.raise(python))?;
-    let function = |symbol| find(c"libc10_cuda.so", symbol).ok_or_else(|| Refusal::NoCuda.raise(python));
-    let current_device = function(c"_ZN3c104cuda14current_deviceEv")?;
-    let current_stream = function(c"_ZN3c104cuda20getCurrentCUDAStreamEa")?;
+    let current = Current::find().map_err(|refusal| refusal.raise(python))?;
     threads::watch_forks();
-    BEHIND.get_or_init(|| Behind {
-        object,
-        original,
-        // SAFETY: `DeviceIndex c10::cuda::current_device()`.
-        current_device: unsafe {
-            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> i8>(current_device.as_ptr())
-        },
-        // SAFETY: `CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)`; 16 plain bytes are returned as in C.
-        current_stream: unsafe {
-            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(i8) -> Stream>(current_stream.as_ptr())
-        },
-    });
+    BEHIND.get_or_init(|| Behind { object, original, current });
     let functions = [
         (Slot::ALLOCATE, allocate as *const c_void),
         (Slot::RECORD_EVENT, record_event as *const c_void),

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lowtide_core::{Bytes, StreamId};
-use lowtide_memory::{Calls, Description, Error, Mark, Source, Span};
+use lowtide_core::Bytes;
+use lowtide_memory::{Error, Source, Span, forward_to_source};
 
 /// How many ranges there may be at once.
 const MOST: usize = 64;
@@ -71,9 +71,7 @@ impl<S> Ranged<S> {
 }
 
 impl<S: Source> Source for Ranged<S> {
-    fn describe(&self) -> Description {
-        self.source.describe()
-    }
+    forward_to_source!(describe, commit, decommit, alias, relocate, calls, mark, passed, hold, wait, forget, drain);
 
     fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
         let span = self.source.reserve(bytes)?;
@@ -87,49 +85,5 @@ impl<S: Source> Source for Ranged<S> {
     fn release(&self, span: Span) -> Result<(), Error> {
         self.ranges.remove(span);
         self.source.release(span)
-    }
-
-    fn commit(&self, span: Span) -> Result<(), Error> {
-        self.source.commit(span)
-    }
-
-    fn decommit(&self, span: Span) -> Result<(), Error> {
-        self.source.decommit(span)
-    }
-
-    fn alias(&self, from: Span, to: u64) -> Result<(), Error> {
-        self.source.alias(from, to)
-    }
-
-    fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
-        self.source.relocate(from, to)
-    }
-
-    fn calls(&self) -> Calls {
-        self.source.calls()
-    }
-
-    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        self.source.mark(stream)
-    }
-
-    fn passed(&self, mark: Mark) -> bool {
-        self.source.passed(mark)
-    }
-
-    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
-        self.source.hold(stream, mark)
-    }
-
-    fn wait(&self, mark: Mark) -> Result<(), Error> {
-        self.source.wait(mark)
-    }
-
-    fn forget(&self, mark: Mark) {
-        self.source.forget(mark);
-    }
-
-    fn drain(&self) -> Result<(), Error> {
-        self.source.drain()
     }
 }

@@ -3,23 +3,17 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use lowtide_core::{Action, Bytes, Trace};
+use lowtide_core::{Bytes, Trace};
 use lowtide_formats::Input;
 use lowtide_pool::{ArenaOptions, LearnerOptions, ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
 
-/// What PyTorch rounds the size of a block up to.
-const GRAIN: u64 = 512;
-
-/// What a trace asks for, and what each allocator makes of it.
+/// What each allocator makes of a trace.
 #[derive(Serialize)]
 struct Simulation {
     version: u64,
-    peak_requested: Bytes,
-    /// The same with every block rounded up as PyTorch does, which is what `torch.cuda.max_memory_allocated` tells.
-    peak_allocated: Bytes,
     #[serde(skip_serializing_if = "Option::is_none")]
     native: Option<Played>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,8 +51,6 @@ pub(crate) fn simulate(
         };
         let simulation = Simulation {
             version: 1,
-            peak_requested: peak(&trace, 1),
-            peak_allocated: peak(&trace, GRAIN),
             native: played("native", Strategy::Caching(TorchOptions::default()))?,
             expandable: played("expandable", Strategy::Expandable(TorchOptions::default()))?,
             lowtide: played("lowtide", planned())?,
@@ -82,21 +74,6 @@ fn read(bytes: &[u8]) -> PyResult<Trace> {
             Err(PyValueError::new_err(format!("{row}{error}")))
         }
     }
-}
-
-/// The most that is alive at once, with every block rounded up to a multiple of `grain`.
-fn peak(trace: &Trace, grain: u64) -> Bytes {
-    let size = |block| trace.block(block).bytes.get().next_multiple_of(grain);
-    let (mut alive, mut peak) = (0_u64, 0_u64);
-    for event in &trace.events {
-        match event.action {
-            Action::Alloc { block } => alive = alive.saturating_add(size(block)),
-            Action::Free { block } => alive = alive.saturating_sub(size(block)),
-            _ => {}
-        }
-        peak = peak.max(alive);
-    }
-    Bytes::new(peak)
 }
 
 /// Plays `trace` on one allocator; Ctrl-C ends it with Python's own exception.

@@ -1,6 +1,6 @@
 """Writes down what a program allocates: a trace with time, stream, thread and place in the program.
 
-    with lowtide.torch.recording.record("trace.csv.gz"):
+    with lowtide.torch.record("trace.csv.gz"):
         train()
 
 CUDA memory is recorded whatever allocator serves it. CPU tensors are recorded too; where there are both, theirs is a

@@ -89,8 +89,8 @@ fn by_size(written: &[Written]) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// `trace.cpu.csv.gz` for `trace.csv.gz`.
-fn inserted(path: &Path, word: &str) -> PathBuf {
+/// A trace's path with a word before its ending: `trace.cpu.csv.gz` for `trace.csv.gz`.
+pub fn inserted(path: &Path, word: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let cut = [".csv.gz", ".csv"].iter().find_map(|ending| name.strip_suffix(ending).map(|stem| (stem, *ending)));
     let (stem, ending) = cut.unwrap_or((&name, ""));

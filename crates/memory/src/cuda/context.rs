@@ -109,9 +109,8 @@ impl Context {
         self.driver.check("cuStreamSynchronize", code, None)
     }
 
-    /// Whether a stream is being captured.
-    pub(super) fn is_captured(&self, stream: StreamId) -> Result<bool, Error> {
-        let _entered = self.enter()?;
+    /// Whether a stream is being captured; the context is entered.
+    pub(super) fn is_captured(&self, _entered: &Entered, stream: StreamId) -> Result<bool, Error> {
         let mut status = 0;
         // SAFETY: the pointer lives through the call; the stream is one of the caller's.
         let code = unsafe { (self.driver.stream_capturing)(driver::handle(stream), &raw mut status) };

@@ -41,9 +41,9 @@ impl Events {
     }
 
     pub(super) fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        let _entered = self.context.enter()?;
+        let entered = self.context.enter()?;
         // A mark there would become a part of the graph, and never pass.
-        if self.context.is_captured(stream)? {
+        if self.context.is_captured(&entered, stream)? {
             return Err(Error::Refused { call: "cuEventRecord", why: "the stream is being captured".to_owned() });
         }
         let mut marks = self.lock();

@@ -26,7 +26,9 @@ pub fn peers_of(ordinal: u32) -> Result<Vec<u32>, Error> {
 
 /// Whether `stream` of device `ordinal` is being captured.
 pub fn is_captured(ordinal: u32, stream: StreamId) -> Result<bool, Error> {
-    context::Context::new(driver::driver()?, ordinal)?.is_captured(stream)
+    let context = context::Context::new(driver::driver()?, ordinal)?;
+    let entered = context.enter()?;
+    context.is_captured(&entered, stream)
 }
 
 /// Waits for all work that is queued on `stream` of device `ordinal`.

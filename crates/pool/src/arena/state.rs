@@ -14,10 +14,10 @@ use super::heap::{Fit, Heap};
 use super::learning::Learning;
 use super::serving::Serving;
 use super::streams::{Freed, Queues};
-use super::{ArenaOptions, Living, UNIT};
+use super::{ArenaOptions, UNIT};
 use crate::error::Error;
-use crate::learner::{Served, Signature, Slot, StepPlan};
-use crate::pool::{Address, Request, Stats};
+use crate::learner::{Served, Signature, StepPlan};
+use crate::pool::{Address, Request};
 
 /// Blocks from this size on have a heap of their own, so that small ones do not lie between them.
 const LARGE: u64 = 1 << 20;
@@ -97,7 +97,7 @@ pub(super) struct State {
     /// How many grounds were laid.
     pub(super) grounds_laid: u64,
     /// The most that was seen in use.
-    peak_seen: Bytes,
+    pub(super) peak_seen: Bytes,
     /// A plan that could not be taken up, and up to which step it is not tried again.
     pub(super) refused: Option<(Signature, u64)>,
     pub(super) aliases: bool,
@@ -264,43 +264,6 @@ impl State {
         Ok(Bytes::new(before.saturating_sub(self.books.reserved)))
     }
 
-    /// What is in use and reserved, the plan's blocks included. Those come and go without a count: the most in use is
-    /// what was seen whenever somebody asked.
-    pub(super) fn stats(&mut self) -> Stats {
-        let planned = self.serving.as_ref().map_or(0, |serving| {
-            serving.stage.in_use().filter(|slot| !self.is_adopted(serving, slot)).map(|slot| slot.bytes.get()).sum()
-        });
-        let mut stats = self.books.stats();
-        stats.live += Bytes::new(planned);
-        self.peak_seen = self.peak_seen.max(stats.live).max(stats.peak_live);
-        stats.peak_live = self.peak_seen;
-        stats
-    }
-
-    /// The blocks that are in use, by address.
-    pub(super) fn living(&self) -> Vec<Living> {
-        let online = self.blocks.iter().map(|(&address, block)| Living {
-            address: Address(address),
-            bytes: Bytes::new(block.bytes),
-            stream: block.stream,
-            pending: block.pending,
-        });
-        let planned = self.serving.iter().flat_map(|serving| {
-            let own = serving.stage.in_use().filter(|slot| !self.is_adopted(serving, slot));
-            own.filter_map(|slot| {
-                let address = serving.address(slot.offset?.get());
-                Some(Living { address, bytes: slot.bytes, stream: slot.lane.stream, pending: false })
-            })
-        });
-        let mut living: Vec<Living> = online.chain(planned).collect();
-        living.sort_unstable_by_key(|block| block.address);
-        living
-    }
-
-    fn is_adopted(&self, serving: &Serving, slot: &Slot) -> bool {
-        slot.offset.is_some_and(|offset| self.blocks.contains_key(&serving.address(offset.get()).0))
-    }
-
     pub(super) fn zone(&mut self, home: Home) -> &mut Zone {
         if home == Home::Small { &mut self.small } else { &mut self.large }
     }
@@ -366,7 +329,8 @@ impl State {
         }
     }
 
-    /// Waits for the streams that use freed blocks. Blocks whose work never ends in a recording stay.
+    /// Waits for the streams that use freed blocks. Blocks whose work never ends in a recording stay; those that could not
+    /// be waited for stay too, and that is an error.
     pub(super) fn wait_for_pending(&mut self) -> Result<(), SourceError> {
         let marks: Vec<Mark> = self.pending.iter().flat_map(|(_, marks)| marks.iter().copied()).collect();
         let mut outcome = Ok(());
@@ -375,9 +339,8 @@ impl State {
                 outcome = Err(error);
             }
         }
-        let before = self.pending.len();
         self.poll();
-        if self.pending.len() < before { Ok(()) } else { outcome }
+        if self.pending.is_empty() { Ok(()) } else { outcome }
     }
 
     /// Makes a block's memory free.

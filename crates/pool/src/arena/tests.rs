@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
-use lowtide_memory::{Lag, Simulated, SimulatedOptions, Source};
+use lowtide_memory::{CallKind, FailPlan, FailWhen, Failing, Failure, Lag, Simulated, SimulatedOptions, Source};
 
 use super::{Arena, ArenaOptions};
 use crate::error::Error;
@@ -274,4 +274,25 @@ fn steps_that_nobody_marks_are_found_and_planned() {
         run_step(&pool, &SIZES, 0);
     }
     assert!(pool.served().hits > 10 * SIZES.len() as u64, "{:?}", pool.served());
+}
+
+#[test]
+fn a_trim_that_cannot_wait_for_a_stream_says_so() {
+    let plan = FailPlan::new(FailWhen::Nth(2)).only(&[CallKind::Wait]).with(Failure::Refused);
+    let source = Arc::new(Failing::new(Simulated::new(SimulatedOptions::default()).unwrap(), plan));
+    let pool = Arena::new(Arc::clone(&source) as Arc<dyn Source>, ArenaOptions::default()).unwrap();
+    let blocks = [1, 2].map(|stream| {
+        let address = block(&pool, 4);
+        pool.record(address, StreamId(stream)).unwrap();
+        address
+    });
+    for (address, done) in blocks.into_iter().zip([1_000_000, 2_000_000]) {
+        source.source().set_lag(Lag::At(done));
+        pool.free(address).unwrap();
+    }
+    let error = pool.trim().unwrap_err();
+    assert!(matches!(error, Error::Source(_)), "{error}");
+    pool.trim().unwrap();
+    assert_eq!(pool.stats().live, Bytes::ZERO);
+    assert_eq!(pool.stats().reserved, Bytes::ZERO);
 }

@@ -104,10 +104,13 @@ impl Device {
 
     pub(super) fn free(&self, address: Address, bytes: Bytes) -> Result<(), Error> {
         match self.captures.free(address) {
-            Some(outcome) => self.freed(address, bytes, outcome),
-            None if self.captures.keep(address, bytes) => Ok(()),
-            None => self.give_to_arena(address, bytes),
+            Some(outcome) => outcome?,
+            None if self.captures.keep(address, bytes) => return Ok(()),
+            None => return self.give_to_arena(address, bytes),
         }
+        self.history.free(address);
+        self.counts.free(bytes, UNIT);
+        Ok(())
     }
 
     fn give_to_arena(&self, address: Address, bytes: Bytes) -> Result<(), Error> {
@@ -132,13 +135,6 @@ impl Device {
 
     fn owed(&self) -> MutexGuard<'_, Vec<(Address, Bytes)>> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn freed(&self, address: Address, bytes: Bytes, outcome: Result<(), Error>) -> Result<(), Error> {
-        outcome?;
-        self.history.free(address);
-        self.counts.free(bytes, UNIT);
-        Ok(())
     }
 
     /// Ends a capture. What was freed meanwhile is given back now.

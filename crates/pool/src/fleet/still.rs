@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use lowtide_core::{Bytes, StreamId};
-use lowtide_memory::{Calls, Description, Error, Mark, Source, Span};
+use lowtide_core::StreamId;
+use lowtide_memory::{Description, Error, Mark, Source, Span, forward_to_source};
 
 /// Another source, whose memory stays where it is put until its addresses go.
 #[derive(Debug)]
@@ -19,29 +19,15 @@ impl Still {
 }
 
 impl Source for Still {
+    forward_to_source!(reserve, release, commit, calls, drain);
+
     fn describe(&self) -> Description {
         Description { queued: false, aliases: false, relocates: false, ..self.source.describe() }
-    }
-
-    fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
-        self.source.reserve(bytes)
-    }
-
-    fn release(&self, span: Span) -> Result<(), Error> {
-        self.source.release(span)
-    }
-
-    fn commit(&self, span: Span) -> Result<(), Error> {
-        self.source.commit(span)
     }
 
     /// Refused as if there were no more memory: whoever gives back for want of it is to say so.
     fn decommit(&self, span: Span) -> Result<(), Error> {
         Err(Error::OutOfMemory { asked: span.bytes })
-    }
-
-    fn calls(&self) -> Calls {
-        self.source.calls()
     }
 
     fn mark(&self, _stream: StreamId) -> Result<Mark, Error> {
@@ -61,8 +47,4 @@ impl Source for Still {
     }
 
     fn forget(&self, _mark: Mark) {}
-
-    fn drain(&self) -> Result<(), Error> {
-        self.source.drain()
-    }
 }

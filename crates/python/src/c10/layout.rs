@@ -89,11 +89,18 @@ fn check_slots(what: &'static str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where the function `symbol` stands in the table `table`, both exported by `library`.
-pub(crate) fn slot_of(library: &CStr, table: Mangled, symbol: Mangled) -> Option<usize> {
+/// Where `symbol`, a function of the one class of CUDA's allocators whose functions are exported, stands in their tables.
+pub(crate) fn cuda_slot(symbol: Mangled) -> Result<usize, Refusal> {
+    let missing = || format!("no function `{}` is exported", symbol.to_string_lossy());
+    slot_of(symbol).ok_or_else(|| Refusal::unexpected(Family::CUDA.what, missing()))
+}
+
+fn slot_of(symbol: Mangled) -> Option<usize> {
     const MOST: usize = 96;
-    let function = find(library, symbol)?;
-    let table = find(library, table)?.as_ptr().cast::<*const c_void>();
+    const LIBRARY: &CStr = c"libtorch_cuda.so";
+    const TABLE: Mangled = c"_ZTVN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocatorE";
+    let function = find(LIBRARY, symbol)?;
+    let table = find(LIBRARY, TABLE)?.as_ptr().cast::<*const c_void>();
     // SAFETY: the table of a class begins with two words, and goes on to its last function. The loop ends at the function
     // that is looked for, or at a word of zero, which is the first of whatever table is behind it.
     (0..MOST)

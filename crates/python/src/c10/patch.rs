@@ -91,6 +91,8 @@ pub(crate) fn patch(object: Object, original: Original, functions: &[(usize, *co
     for &(slot, function) in functions {
         copy[BEFORE + slot] = function;
     }
+    // The copy may be copied in turn: its end has to be seen.
+    copy.push(std::ptr::null());
     // The copy is in use as long as the object, which is as long as the program.
     let copy = copy.leak().as_mut_ptr();
     // SAFETY: the words before the functions are part of the copy.

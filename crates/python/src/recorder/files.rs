@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use lowtide_cli::record::inserted;
 use lowtide_formats::{TraceRow, TraceRows};
 
 use super::Kind;
@@ -72,7 +73,7 @@ impl Files {
     /// Begins the file of a kind. What goes wrong is told at the end, when somebody asks.
     fn open(&mut self, kind: Kind) {
         let (path, slot) = match kind {
-            Kind::Cpu => (beside(&self.path), &mut self.cpu),
+            Kind::Cpu => (inserted(&self.path, "cpu"), &mut self.cpu),
             Kind::Cuda => (self.path.clone(), &mut self.cuda),
         };
         let path = if self.list.is_some() { unused(&path) } else { path };
@@ -114,18 +115,6 @@ fn name(kind: Kind) -> &'static str {
         Kind::Cpu => "cpu",
         Kind::Cuda => "cuda",
     }
-}
-
-/// `trace.cpu.csv.gz` for `trace.csv.gz`.
-fn beside(path: &Path) -> PathBuf {
-    inserted(path, "cpu")
-}
-
-fn inserted(path: &Path, word: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let cut = [".csv.gz", ".csv"].iter().find_map(|ending| name.strip_suffix(ending).map(|stem| (stem, *ending)));
-    let (stem, ending) = cut.unwrap_or((&name, ""));
-    path.with_file_name(format!("{stem}.{word}{ending}"))
 }
 
 /// `path`, or where that is taken the same with a number.

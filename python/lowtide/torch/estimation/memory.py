@@ -1,4 +1,4 @@
-"""Amounts of memory: of GPUs by their names, and as people read them."""
+"""Amounts of memory, of GPUs by their names too."""
 
 from __future__ import annotations
 
@@ -28,11 +28,3 @@ def capacity(memory: int | float | str) -> int:
             hint = f"hint: give a size such as '24GiB', or one of {', '.join(MIB)}"
             raise ValueError(f"{memory!r} is no GPU that is known here\n{hint}")
     return size(memory)
-
-
-def text(amount: int) -> str:
-    """An amount of memory to read: `17 B`, `1.5 KiB`, `21.0 GiB`."""
-    for unit, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if amount >= scale:
-            return f"{amount / scale:.1f} {unit}"
-    return f"{amount} B"

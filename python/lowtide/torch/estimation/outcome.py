@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from lowtide.torch.estimation.memory import text
+from lowtide._lowtide import show_size as text
 
 SHOWN = 8
 """Rows of a table; the rest is summed up."""
