@@ -205,6 +205,27 @@ pub(crate) unsafe fn relocate(from: Span, to: Span) -> Result<(), Error> {
     }
 }
 
+/// Moves memory to addresses that are open, in place of what is there; its old addresses stay open, and empty.
+///
+/// # Safety
+/// The caller owns both ranges, and nobody uses either.
+pub(crate) unsafe fn move_within(from: Span, to: Span) -> Result<(), Error> {
+    // SAFETY: the caller's. The flag leaves an empty mapping at `from`.
+    unsafe { remap(from, to, libc::MREMAP_DONTUNMAP) }
+}
+
+/// Gives back what is under the addresses, which stay as they are; touched again, they are zero.
+///
+/// # Safety
+/// The caller owns the addresses and nobody uses what is under them any more.
+pub(crate) unsafe fn discard(span: Span) -> Result<(), Error> {
+    // SAFETY: the caller's.
+    match unsafe { libc::madvise(pointer(span), length(span), libc::MADV_DONTNEED) } {
+        0 => Ok(()),
+        _ => Err(refusal("madvise", None)),
+    }
+}
+
 /// Whether the system can [`relocate`]: kernels before 5.7 cannot.
 pub(crate) fn can_relocate() -> bool {
     let page = page_size();

@@ -5,6 +5,7 @@ pub mod adaptors;
 mod arena;
 mod error;
 mod fleet;
+mod host;
 mod learner;
 mod pool;
 #[cfg(feature = "program")]
@@ -19,6 +20,7 @@ mod torch;
 pub use arena::{Arena, ArenaOptions, Living};
 pub use error::Error;
 pub use fleet::{Capture, DeviceStats, Fleet, FleetOptions, Opener, Shortage};
+pub use host::{Frozen, HostArena, HostArenaOptions, HostStats};
 pub use learner::{
     Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, SettingError, Signature, Slot,
     StepPlan, Ticket,

@@ -5,7 +5,7 @@
 
 mod fallbacks;
 mod grant;
-mod numa;
+pub(crate) mod numa;
 mod options;
 
 use lowtide_core::Bytes;
@@ -49,8 +49,33 @@ impl HostPages {
         Self { grant, fallbacks }
     }
 
+    /// What spans are multiples of.
+    pub(crate) fn granularity(&self) -> Bytes {
+        self.grant.granularity
+    }
+
+    /// What ranges begin at multiples of.
+    pub(crate) fn alignment(&self) -> Bytes {
+        self.grant.alignment
+    }
+
+    /// Whether memory can change its address with its contents.
+    pub(crate) fn relocates(&self) -> bool {
+        self.grant.relocates
+    }
+
+    /// In words.
+    pub(crate) fn name(&self) -> String {
+        self.grant.name()
+    }
+
+    /// What was asked for and not granted.
+    pub(crate) fn fallbacks(&self) -> Vec<String> {
+        self.fallbacks.read()
+    }
+
     /// Puts pages under a vacant span; where it fails, some may be there.
-    fn fill(&self, span: Span) -> Result<(), Error> {
+    pub(crate) fn fill(&self, span: Span) -> Result<(), Error> {
         if let Some(exponent) = self.grant.pages.exponent() {
             match self.fill_huge(span, exponent) {
                 Err(Error::OutOfMemory { .. }) => {

@@ -12,8 +12,8 @@ use crate::pool::Request;
 
 /// A learner and its place in the program.
 #[derive(Debug)]
-pub(super) struct Learning {
-    pub(super) learner: Learner,
+pub(crate) struct Learning {
+    pub(crate) learner: Learner,
     finder: PeriodFinder,
     /// After how many more allocations steps are found by their period, because nobody says where they end.
     finds: Option<u64>,
@@ -21,6 +21,11 @@ pub(super) struct Learning {
     /// The allocations of the step that is open, and of the last ones, the latest first.
     log: Log,
     earlier: VecDeque<Log>,
+    /// How many of those are remembered to see whether a step recurs.
+    remembered: usize,
+    /// Whether steps are told apart by what is freed between allocations as well, and how much that was since the last.
+    counts_frees: bool,
+    frees: u64,
     /// Plans that were served and followed.
     trusted: FxHashSet<Signature>,
 }
@@ -31,14 +36,15 @@ type Log = Vec<Logged>;
 /// An allocation and its address.
 type Logged = (Lane, Bytes, Align, u64);
 
-/// How many steps are remembered to see whether one recurs.
-const REMEMBERED: usize = 4;
+/// No block has so many bytes that its size would reach up to here.
+const FREES_AT: u32 = 56;
+const MOST_FREES: u64 = 63;
 
 /// A step follows a plan if it has this share of the plan's slots, in parts of a hundred.
 const FOLLOWS: usize = 60;
 
 impl Learning {
-    pub(super) fn new(options: LearnerOptions, finds: Option<u64>) -> Self {
+    pub(crate) fn new(options: LearnerOptions, finds: Option<u64>, remembered: usize) -> Self {
         Self {
             learner: Learner::new(options),
             finder: PeriodFinder::new(),
@@ -46,20 +52,32 @@ impl Learning {
             tickets: FxHashMap::default(),
             log: Log::new(),
             earlier: VecDeque::new(),
+            remembered,
+            counts_frees: false,
+            frees: 0,
             trusted: FxHashSet::default(),
         }
     }
 
+    /// Steps are told apart by what is freed between allocations as well: for memory that is freed in the program's order.
+    pub(crate) fn counting_frees(self) -> Self {
+        Self { counts_frees: true, ..self }
+    }
+
     /// Whether every allocation and free has to come by.
-    pub(super) fn attends(&self) -> bool {
+    pub(crate) fn attends(&self) -> bool {
         self.finds.is_some() || self.learner.watching()
     }
 
     /// Whether a step ends before this request, where nobody says so.
-    pub(super) fn ends_step(&mut self, request: &Request) -> bool {
+    pub(crate) fn ends_step(&mut self, request: &Request) -> bool {
         match &mut self.finds {
             None => false,
-            Some(0) => self.finder.push(lane(request), request.bytes),
+            // A program whose blocks are all of one size repeats what it frees between them.
+            Some(0) => {
+                let frees = std::mem::take(&mut self.frees).min(MOST_FREES);
+                self.finder.push(lane(request), Bytes::new(request.bytes.get() | frees << FREES_AT))
+            }
             Some(wait) => {
                 *wait -= 1;
                 false
@@ -68,11 +86,11 @@ impl Learning {
     }
 
     /// The program closes a step itself.
-    pub(super) fn mark(&mut self) {
+    pub(crate) fn mark(&mut self) {
         self.finds = None;
     }
 
-    pub(super) fn alloc(&mut self, request: &Request, address: u64) {
+    pub(crate) fn alloc(&mut self, request: &Request, address: u64) {
         if self.learner.watching() {
             let ticket = self.learner.alloc(lane(request), request.bytes, request.align);
             self.tickets.insert(address, ticket);
@@ -80,24 +98,25 @@ impl Learning {
         }
     }
 
-    pub(super) fn free(&mut self, address: u64) {
+    pub(crate) fn free(&mut self, address: u64) {
+        self.frees += u64::from(self.counts_frees);
         if let Some(ticket) = self.tickets.remove(&address) {
             self.learner.free(ticket);
         }
     }
 
     /// Closes a step in which a plan did as `served` says.
-    pub(super) fn close(&mut self, served: Served) -> Advice {
+    pub(crate) fn close(&mut self, served: Served) -> Advice {
         if self.learner.watching() {
             self.earlier.push_front(std::mem::take(&mut self.log));
-            self.earlier.truncate(REMEMBERED);
+            self.earlier.truncate(self.remembered);
         }
         self.log.clear();
         self.learner.step(served)
     }
 
     /// Notes whether a plan that was served was followed.
-    pub(super) fn judge(&mut self, signature: Signature, served: Served) {
+    pub(crate) fn judge(&mut self, signature: Signature, served: Served) {
         if served.hits > served.misses {
             self.trusted.insert(signature);
         } else {
@@ -106,7 +125,7 @@ impl Learning {
     }
 
     /// Whether a plan is for a step that recurs: it was followed before, or would have been twice.
-    pub(super) fn recurs(&self, plan: &StepPlan) -> bool {
+    pub(crate) fn recurs(&self, plan: &StepPlan) -> bool {
         // A first step has the set-up before it.
         let found = |log: &[Logged]| instances(log, plan).len();
         let follows = |log: &&Log| {
@@ -117,7 +136,7 @@ impl Learning {
     }
 
     /// Which slot of `plan` each address is an instance of, by the step that was closed.
-    pub(super) fn instances(&self, plan: &StepPlan) -> FxHashMap<u64, u32> {
+    pub(crate) fn instances(&self, plan: &StepPlan) -> FxHashMap<u64, u32> {
         let mut by_address = FxHashMap::default();
         for (address, slot) in self.earlier.front().map(|log| instances(log, plan)).unwrap_or_default() {
             by_address.insert(address, slot);

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs that neither touch nor overlap.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     by_start: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
 }
 
 impl Runs {
     /// Adds a range that is in no run.
-    pub(super) fn insert(&mut self, mut start: u64, mut bytes: u64) {
+    pub(crate) fn insert(&mut self, mut start: u64, mut bytes: u64) {
         if bytes == 0 {
             return;
         }
@@ -31,7 +31,7 @@ impl Runs {
     }
 
     /// Takes out a range that lies in one run.
-    pub(super) fn remove(&mut self, start: u64, bytes: u64) {
+    pub(crate) fn remove(&mut self, start: u64, bytes: u64) {
         let Some((run, length)) = self.around(start) else {
             debug_assert!(false, "a range is taken out that is in no run");
             return;
@@ -43,30 +43,30 @@ impl Runs {
     }
 
     /// The run that `at` lies in.
-    pub(super) fn around(&self, at: u64) -> Option<(u64, u64)> {
+    pub(crate) fn around(&self, at: u64) -> Option<(u64, u64)> {
         let (&start, &length) = self.by_start.range(..=at).next_back()?;
         (at < start + length).then_some((start, length))
     }
 
     /// The run that ends right before `end`.
-    pub(super) fn ending_at(&self, end: u64) -> Option<(u64, u64)> {
+    pub(crate) fn ending_at(&self, end: u64) -> Option<(u64, u64)> {
         let (&start, &length) = self.by_start.range(..end).next_back()?;
         (start + length == end).then_some((start, length))
     }
 
     /// Runs of at least `bytes`, the smallest first.
-    pub(super) fn tightest(&self, bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn tightest(&self, bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_size.range((bytes, 0)..).map(|&(length, start)| (start, length))
     }
 
     /// The runs that share addresses with a range, from the lowest on.
-    pub(super) fn over(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn over(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let before = self.by_start.range(..start).next_back().filter(move |(run, length)| **run + **length > start);
         before.into_iter().chain(self.by_start.range(start..end)).map(|(&run, &length)| (run, length))
     }
 
     /// The runs from the lowest address on.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_start.iter().map(|(&start, &length)| (start, length))
     }
 

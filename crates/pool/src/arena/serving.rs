@@ -7,8 +7,8 @@ use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 #[derive(Debug)]
-pub(super) struct Serving {
-    pub(super) stage: Stage,
+pub(crate) struct Serving {
+    pub(crate) stage: Stage,
     base: u64,
     bytes: u64,
     /// The number of the ground under it.
@@ -23,7 +23,7 @@ pub(super) struct Serving {
 
 impl Serving {
     /// `stage` at the addresses from `base` on.
-    pub(super) fn new(stage: Stage, base: u64, bytes: u64, number: u64) -> Self {
+    pub(crate) fn new(stage: Stage, base: u64, bytes: u64, number: u64) -> Self {
         let mut streams: Vec<_> = stage.plan().lanes().map(|lane| lane.stream).collect();
         streams.dedup();
         Self {
@@ -38,26 +38,26 @@ impl Serving {
     }
 
     /// The number of the ground under it.
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
     /// The offset of an address that is served here.
-    pub(super) fn offset(&self, address: Address) -> Option<u64> {
+    pub(crate) fn offset(&self, address: Address) -> Option<u64> {
         (self.base..self.base + self.bytes).contains(&address.0).then(|| address.0 - self.base)
     }
 
-    pub(super) fn address(&self, offset: u64) -> Address {
+    pub(crate) fn address(&self, offset: u64) -> Address {
         Address(self.base + offset)
     }
 
     /// Whether every block has to come by the lock.
-    pub(super) fn is_attended(&self) -> bool {
+    pub(crate) fn is_attended(&self) -> bool {
         !self.one_stream || self.attention.load(SeqCst) > 0 || self.watched.load(SeqCst)
     }
 
     /// Lets every block come by the lock, until as many calls say that it need not.
-    pub(super) fn attend(&self, attend: bool) {
+    pub(crate) fn attend(&self, attend: bool) {
         if attend {
             self.attention.fetch_add(1, SeqCst);
         } else {
@@ -66,17 +66,17 @@ impl Serving {
     }
 
     /// Whether somebody wants to see every block.
-    pub(super) fn watch(&self, watched: bool) {
+    pub(crate) fn watch(&self, watched: bool) {
         self.watched.store(watched, SeqCst);
     }
 
     /// A block, where that needs no lock.
-    pub(super) fn take(&self, request: &Request) -> Option<Found> {
+    pub(crate) fn take(&self, request: &Request) -> Option<Found> {
         (!self.is_attended()).then(|| self.stage.take(request))
     }
 
     /// Takes a block back, where that needs no lock.
-    pub(super) fn give(&self, address: Address) -> Given {
+    pub(crate) fn give(&self, address: Address) -> Given {
         let Some(offset) = self.offset(address) else { return Given::No };
         if self.is_attended() {
             Given::No
@@ -92,7 +92,7 @@ impl Serving {
 
 /// What came of giving a block back without the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Given {
+pub(crate) enum Given {
     /// It was taken back.
     Yes,
     /// The lock is needed.

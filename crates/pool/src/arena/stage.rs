@@ -43,7 +43,7 @@ struct Following {
 
 /// What came of asking a stage for a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// The block is at this offset.
     At(u64),
     /// The plan says to place it online.
@@ -54,7 +54,7 @@ pub(super) enum Found {
 
 /// A plan that is being served.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     plan: Arc<StepPlan>,
     /// The bit of each slot: slots of a lane share words with each other and with no one else.
     bit_of: Vec<u32>,
@@ -84,7 +84,7 @@ const NONE: u32 = u32::MAX;
 
 impl Stage {
     /// A stage for `plan`, nothing of which is in use.
-    pub(super) fn new(plan: Arc<StepPlan>) -> Self {
+    pub(crate) fn new(plan: Arc<StepPlan>) -> Self {
         let lanes: Vec<Lane> = plan.lanes().collect();
         let (bit_of, words) = bits(&plan, &lanes);
         let rivals = rivals(&plan, &bit_of);
@@ -113,12 +113,12 @@ impl Stage {
         }
     }
 
-    pub(super) fn plan(&self) -> &Arc<StepPlan> {
+    pub(crate) fn plan(&self) -> &Arc<StepPlan> {
         &self.plan
     }
 
     /// Serves a request if its lane is one of the plan's and its place is free.
-    pub(super) fn take(&self, request: &Request) -> Found {
+    pub(crate) fn take(&self, request: &Request) -> Found {
         let lane = Lane { thread: request.thread, stream: request.stream };
         let Some(place) = self.lanes.iter().position(|&own| own == lane) else {
             self.strays.fetch_add(1, Relaxed);
@@ -162,24 +162,24 @@ impl Stage {
     }
 
     /// The slot that is in use at `offset`.
-    pub(super) fn at(&self, offset: u64) -> Option<&Slot> {
+    pub(crate) fn at(&self, offset: u64) -> Option<&Slot> {
         self.slot_at(offset).filter(|&slot| self.is_live(slot)).map(|slot| &self.plan.slots[slot as usize])
     }
 
     /// Takes a block back; says whether one was in use at `offset` that is not the closer's.
-    pub(super) fn give(&self, offset: u64) -> bool {
+    pub(crate) fn give(&self, offset: u64) -> bool {
         let Some(slot) = self.slot_at(offset) else { return false };
         let (word, bit) = place(self.bit_of[slot as usize]);
         self.live[word].0.fetch_and(!bit, SeqCst) & bit != 0
     }
 
     /// Whether a block was in use at `offset` when the stage was closed.
-    pub(super) fn has_left(&self, offset: u64) -> bool {
+    pub(crate) fn has_left(&self, offset: u64) -> bool {
         self.left.get().is_some() && self.at(offset).is_some()
     }
 
     /// Whether blocks of the plan begin at `offset`.
-    pub(super) fn knows(&self, offset: u64) -> bool {
+    pub(crate) fn knows(&self, offset: u64) -> bool {
         self.begins.contains_key(&offset)
     }
 
@@ -196,7 +196,7 @@ impl Stage {
     }
 
     /// Keeps slots that share addresses with a foreign block from being served, or no longer.
-    pub(super) fn block(&self, start: u64, end: u64, blocked: bool) {
+    pub(crate) fn block(&self, start: u64, end: u64, blocked: bool) {
         for (slot, blocks) in self.plan.slots.iter().zip(&self.blocked) {
             let Some(offset) = slot.offset else { continue };
             if offset.get() < end && start < offset.get() + slot.bytes.get() {
@@ -210,13 +210,13 @@ impl Stage {
     }
 
     /// What is in use, or was when the stage was closed: the slots, in order.
-    pub(super) fn in_use(&self) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.plan.slots.iter().enumerate();
         slots.filter(|(index, _)| self.bit_of[*index] != NONE && self.is_live(*index as u32)).map(|(_, slot)| slot)
     }
 
     /// Serves no more. What is [in use](Self::in_use) is the caller's from now on, and cannot be given back here.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.open.store(false, SeqCst);
         for follower in &self.followers {
             drop(locked(&follower.inner));
@@ -224,8 +224,14 @@ impl Stage {
         self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());
     }
 
+    /// The same in a process in which no other thread is left: locks that others had stay locked.
+    pub(crate) fn close_alone(&self) {
+        self.open.store(false, SeqCst);
+        self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());
+    }
+
     /// How the step that is open goes.
-    pub(super) fn served(&self) -> Served {
+    pub(crate) fn served(&self) -> Served {
         let strays = Served { hits: 0, misses: self.strays.load(Relaxed) };
         self.followers.iter().fold(strays, |all, follower| {
             let served = locked(&follower.inner).served;
@@ -234,7 +240,7 @@ impl Stage {
     }
 
     /// Begins a new step and says how the last one went.
-    pub(super) fn restart(&self) -> Served {
+    pub(crate) fn restart(&self) -> Served {
         let mut all = Served { hits: 0, misses: self.strays.swap(0, Relaxed) };
         let turn = (self.turn.load(Relaxed) + 1) % self.plan.steps.max(1);
         self.turn.store(turn, Relaxed);

@@ -25,6 +25,9 @@ const LARGE: u64 = 1 << 20;
 /// After so many allocations without a step the arena closes one itself.
 const LONGEST_STEP: u64 = 1 << 16;
 
+/// How many steps are remembered to see whether one recurs.
+const REMEMBERED: usize = 4;
+
 /// How many blocks that wait for other streams are asked about at every allocation.
 const FEW: usize = 8;
 
@@ -127,7 +130,7 @@ impl State {
             since_step: 0,
             deferred: 0,
             granularity: description.granularity.get(),
-            learning: options.learner.map(|learner| Learning::new(learner, options.find_steps)),
+            learning: options.learner.map(|learner| Learning::new(learner, options.find_steps, REMEMBERED)),
             published,
             serving: None,
             grounds: Vec::new(),

@@ -1,0 +1,94 @@
+//! One long range of host addresses. It is opened piece by piece; pages that are given back come back by themselves, and
+//! empty, when they are touched again.
+
+#![expect(unsafe_code, reason = "owns a range of addresses and the pages under it")]
+
+use lowtide_core::Bytes;
+
+use crate::error::Error;
+use crate::host::{HostOptions, HostPages};
+use crate::pages;
+use crate::source::Span;
+
+/// Where the system grants less, a range is not worth having.
+const LEAST: Bytes = Bytes::new(64 << 20);
+
+/// Begins of ranges are multiples of this, whatever the pages are.
+const ALIGN: Bytes = Bytes::new(2 << 20);
+
+/// A range of addresses with the pages under it. It is never given back: whoever has it, has it for the program's life.
+#[derive(Debug)]
+pub struct Expanse {
+    span: Span,
+    pages: HostPages,
+}
+
+impl Expanse {
+    /// Takes `bytes` of addresses without memory, or less where the system has not so many to give.
+    pub fn new(bytes: Bytes, options: &HostOptions) -> Result<Self, Error> {
+        let pages = HostPages::new(options);
+        let align = pages.alignment().max(ALIGN);
+        let mut asked = bytes.get().next_multiple_of(align.get());
+        loop {
+            match pages::reserve(Bytes::new(asked), align) {
+                Ok(start) => return Ok(Self { span: Span::new(start, Bytes::new(asked)), pages }),
+                Err(error) if asked / 2 < LEAST.get() => return Err(error),
+                Err(_) => asked = (asked / 2).next_multiple_of(align.get()),
+            }
+        }
+    }
+
+    /// All of it.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// What [`open`](Self::open) and [`discard`](Self::discard) take multiples of.
+    pub fn page(&self) -> Bytes {
+        self.pages.granularity()
+    }
+
+    /// Lets a part be used that was not opened before.
+    pub fn open(&self, part: Span) -> Result<(), Error> {
+        self.check(part)?;
+        self.pages.fill(part)
+    }
+
+    /// Gives back the pages of a part that is open. What was in them is lost; touched again, they are zero.
+    pub fn discard(&self, part: Span) -> Result<(), Error> {
+        self.check(part)?;
+        // SAFETY: the part is in the range, which this owns.
+        unsafe { pages::discard(part) }
+    }
+
+    /// Moves the pages of `from` to `to`, with what is in them; both are open. `from` is empty afterwards, and what was at
+    /// `to` is lost. Where it fails nothing has moved, and `to` is empty.
+    pub fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
+        let target = Span::new(to, from.bytes);
+        self.check(from)?;
+        self.check(target)?;
+        if !self.pages.relocates() {
+            return Err(Error::Unsupported { what: "moving memory to another address", by: self.pages.name() });
+        }
+        // SAFETY: both parts are in the range, which this owns.
+        let moved = unsafe { pages::move_within(from, target) };
+        if moved.is_err() {
+            self.pages.fill(target)?;
+        }
+        moved
+    }
+
+    /// What was asked of the system and not granted, a sentence each.
+    pub fn fallbacks(&self) -> Vec<String> {
+        self.pages.fallbacks()
+    }
+
+    fn check(&self, part: Span) -> Result<(), Error> {
+        let page = self.page().get();
+        let is_whole = part.start.is_multiple_of(page) && part.bytes.get().is_multiple_of(page);
+        if is_whole && part.start >= self.span.start && part.end() <= self.span.end() {
+            return Ok(());
+        }
+        Err(Error::BadSpan { span: part, why: "it is not made of whole pages of the range" })
+    }
+}

@@ -1,0 +1,247 @@
+//! The arena under a program's own `malloc`: blocks of 32 KiB and more in one long range of host memory. Placement works on
+//! addresses; pages follow by themselves when they are touched, and go back when nothing has used them for a while.
+//!
+//! Between steps of a program that repeats, the [learner](crate::Learner)'s plan gets a run of free memory as its ground:
+//! planned blocks come and go without a lock, all others are placed around it.
+
+mod border;
+mod residency;
+mod resizing;
+mod state;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_memory::{Error as MemoryError, Expanse, HostOptions, Pages};
+
+use crate::arena::UNIT;
+use crate::arena::serving::{Given, Serving};
+use crate::arena::stage::Found;
+use crate::error::Error;
+use crate::learner::LearnerOptions;
+use crate::pool::{Address, Request, ThreadId};
+use state::State;
+
+/// How a [`HostArena`] works.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostArenaOptions {
+    /// How many addresses to take; where the system has not so many, fewer.
+    pub range: Bytes,
+    /// What pages to ask for.
+    pub pages: HostOptions,
+    /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
+    pub learner: Option<LearnerOptions>,
+    /// After how many allocations to find steps by their period, until the program closes one itself.
+    pub find_steps: Option<u64>,
+    /// How long memory is kept that nothing uses.
+    pub decay: Duration,
+}
+
+impl Default for HostArenaOptions {
+    fn default() -> Self {
+        let learner = LearnerOptions {
+            patterns: 32,
+            longest: 1 << 16,
+            time_limit: Duration::from_millis(20),
+            ..LearnerOptions::default()
+        };
+        Self {
+            range: Bytes::new(1 << 42),
+            pages: HostOptions { pages: Pages::Transparent, ..HostOptions::default() },
+            learner: Some(learner),
+            find_steps: Some(64),
+            decay: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a [`HostArena`] holds and has done.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HostStats {
+    /// What blocks hold.
+    pub live: Bytes,
+    /// The most that was seen.
+    pub peak_live: Bytes,
+    /// What may be resident.
+    pub held: Bytes,
+    /// Blocks handed out.
+    pub allocations: u64,
+    /// Of those that were asked for while a plan was served, how many had their place in it.
+    pub hits: u64,
+    /// And how many did not.
+    pub misses: u64,
+    /// Steps that were closed.
+    pub steps: u64,
+    /// Whether the program closes its steps itself.
+    pub marked: bool,
+    /// The step in which a plan was served first.
+    pub planned_from: Option<u64>,
+    /// What was not granted or went wrong without being an error, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// The arena.
+#[derive(Debug)]
+pub struct HostArena {
+    range: Range<u64>,
+    state: Mutex<State>,
+    /// The plan that is served, if one is.
+    serving: Arc<ArcSwapOption<Serving>>,
+    /// Whether the program has said that its step is over: the next allocation closes it, so that what is let go in
+    /// between belongs to it.
+    step_is_over: AtomicBool,
+    /// Blocks handed out without the lock.
+    unlocked: AtomicU64,
+}
+
+impl HostArena {
+    /// Takes addresses, and no memory yet.
+    pub fn new(options: HostArenaOptions) -> Result<Self, MemoryError> {
+        let expanse = Expanse::new(options.range, &options.pages)?;
+        let span = expanse.span();
+        let serving = Arc::new(ArcSwapOption::empty());
+        let state = State::new(expanse, options, Arc::clone(&serving));
+        Ok(Self {
+            range: span.start..span.end(),
+            state: Mutex::new(state),
+            serving,
+            step_is_over: AtomicBool::new(false),
+            unlocked: AtomicU64::new(0),
+        })
+    }
+
+    /// Where all its blocks are, and nobody else's.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    /// A block, for a thread of the program; none where there is no room.
+    pub fn alloc(&self, bytes: u64, align: u64, thread: ThreadId) -> Option<u64> {
+        self.take(bytes, align, thread, None)
+    }
+
+    /// A block of zeros: `zero` is called for each part that has to be cleared, and not for pages that are empty anyway.
+    pub fn alloc_zeroed(
+        &self,
+        bytes: u64,
+        align: u64,
+        thread: ThreadId,
+        zero: &mut dyn FnMut(Range<u64>),
+    ) -> Option<u64> {
+        self.take(bytes, align, thread, Some(zero))
+    }
+
+    fn take(&self, bytes: u64, align: u64, thread: ThreadId, zero: Option<&mut dyn FnMut(Range<u64>)>) -> Option<u64> {
+        let request = request(bytes, align, thread)?;
+        if self.step_is_over.swap(false, Ordering::Relaxed) {
+            self.state().close_marked_step();
+        }
+        let found = self.serving.load().as_ref().and_then(|serving| match serving.take(&request)? {
+            Found::At(offset) => Some(Some(serving.address(offset).0)),
+            Found::Online | Found::Missed => Some(None),
+        });
+        match found {
+            Some(Some(address)) => {
+                self.unlocked.fetch_add(1, Ordering::Relaxed);
+                if let Some(zero) = zero {
+                    zero(address..address + bytes);
+                }
+                Some(address)
+            }
+            Some(None) => self.state().place(&request, zero),
+            None => self.state().alloc(&request, zero),
+        }
+    }
+
+    /// Takes a block back.
+    pub fn free(&self, address: u64) -> Result<(), Error> {
+        let address = Address(address);
+        match self.serving.load().as_ref().map_or(Given::No, |serving| serving.give(address)) {
+            Given::Yes => Ok(()),
+            Given::Late(number) => {
+                self.state().forget(address, number);
+                Ok(())
+            }
+            Given::No => self.state().free(address),
+        }
+    }
+
+    /// How many bytes of a block can be used.
+    pub fn usable(&self, address: u64) -> Option<u64> {
+        self.state().usable(Address(address))
+    }
+
+    /// Makes a block larger or smaller, where it is or elsewhere with what is in it, and says where it is then. `copy` is
+    /// called with from where, to where and how many bytes the pages do not carry. None where the caller has to do it.
+    pub fn resize(&self, address: u64, bytes: u64, copy: &mut dyn FnMut(u64, u64, u64)) -> Result<Option<u64>, Error> {
+        self.state().resize(Address(address), bytes, copy)
+    }
+
+    /// The program's step is over.
+    pub fn step(&self) {
+        self.step_is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives all memory back that no block holds, and says how much may have been resident.
+    pub fn trim(&self) -> Bytes {
+        self.state().trim()
+    }
+
+    /// Gives memory back that nothing has used for long; `now` is any clock that goes on.
+    pub fn tick(&self, now: Duration) {
+        self.state().tick(now);
+    }
+
+    /// What it holds and has done.
+    pub fn stats(&self) -> HostStats {
+        let mut stats = self.state().stats();
+        stats.allocations += self.unlocked.load(Ordering::Relaxed);
+        stats
+    }
+
+    /// Holds everything still, so that the process can be forked.
+    pub fn freeze(&'static self) -> Frozen {
+        Frozen { state: self.state() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An arena that is held still.
+#[derive(Debug)]
+pub struct Frozen {
+    state: MutexGuard<'static, State>,
+}
+
+impl Frozen {
+    /// Goes on.
+    pub fn thaw(self) {
+        drop(self);
+    }
+
+    /// Goes on in a forked child: its blocks are there; the threads that served or planned for its parent are not.
+    pub fn thaw_in_child(mut self) {
+        self.state.start_anew();
+    }
+}
+
+/// The request for a block; none where sizes make no sense.
+fn request(bytes: u64, align: u64, thread: ThreadId) -> Option<Request> {
+    const MOST: u64 = 1 << 46;
+    let align = Align::new(align.max(UNIT)).filter(|align| align.get().is_power_of_two())?;
+    (bytes > 0 && bytes <= MOST && align.get() <= MOST).then(|| Request {
+        bytes: Bytes::new(bytes),
+        align,
+        stream: StreamId::default(),
+        thread,
+    })
+}

@@ -1,0 +1,361 @@
+//! Everything of a host arena that is behind its lock: the blocks, the free runs between them, and what is resident.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use lowtide_core::Bytes;
+use lowtide_memory::{Expanse, Span};
+use rustc_hash::FxHashMap;
+
+use super::border::Border;
+use super::residency::Residency;
+use super::{HostArenaOptions, HostStats};
+use crate::arena::UNIT;
+use crate::arena::learning::Learning;
+use crate::arena::runs::Runs;
+use crate::arena::serving::Serving;
+use crate::arena::stage::Found;
+use crate::error::Error;
+use crate::learner::Served;
+use crate::pool::{Address, Request};
+
+/// How much is opened at least when more is needed, and what openings are multiples of.
+const OPENING: u64 = 32 << 20;
+pub(super) const HUGE: u64 = 2 << 20;
+
+/// How many runs are tried for one that a block fits into by its alignment.
+const TRIES: usize = 16;
+
+/// A block that no plan serves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    /// What it takes.
+    pub(super) size: u64,
+    /// What was asked for.
+    pub(super) bytes: u64,
+    /// The number of the stage that it was of when that was closed.
+    pub(super) stage: u64,
+    /// Whether a plan has a place for the next like it, so that nothing will come where it is.
+    pub(super) retires: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) expanse: Expanse,
+    pub(super) options: HostArenaOptions,
+    /// Up to where addresses are open.
+    pub(super) opened: u64,
+    pub(super) free: Runs,
+    pub(super) blocks: FxHashMap<u64, Block>,
+    pub(super) residency: Residency,
+    pub(super) learning: Option<Learning>,
+    pub(super) published: Arc<ArcSwapOption<Serving>>,
+    pub(super) serving: Option<Arc<Serving>>,
+    /// The memory that the stage has: no free run, whether a block is there or not.
+    pub(super) ground: Range<u64>,
+    /// Where the last stage was.
+    pub(super) last_ground: u64,
+    /// In which step that was laid on other memory than before.
+    pub(super) moved: Option<u64>,
+    /// How many stages there were.
+    pub(super) stages: u64,
+    pub(super) served: Served,
+    /// How a plan did in the step that is open before it was given up.
+    pub(super) served_before: Served,
+    pub(super) steps: u64,
+    pub(super) marked: bool,
+    pub(super) planned_from: Option<u64>,
+    pub(super) border: Border,
+    pub(super) clock: Clock,
+    pub(super) live: u64,
+    pub(super) peak_live: u64,
+    allocations: u64,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The time as far as ticks have told it.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// In quarters of a second.
+    pub(super) now: u32,
+    /// When the last step was closed, and how long steps take.
+    pub(super) step_closed: u32,
+    pub(super) longest_step: u32,
+    /// When the stage was last seen to serve, and how much it had served by then.
+    pub(super) stage_seen: u32,
+    pub(super) stage_served: u64,
+    /// When memory was last given back.
+    pub(super) swept: u32,
+}
+
+impl State {
+    pub(super) fn new(expanse: Expanse, options: HostArenaOptions, published: Arc<ArcSwapOption<Serving>>) -> Self {
+        let (span, page) = (expanse.span(), expanse.page().get());
+        Self {
+            learning: learning(&options),
+            opened: span.start,
+            free: Runs::default(),
+            blocks: FxHashMap::default(),
+            residency: Residency::new(span.start, page),
+            expanse,
+            options,
+            published,
+            serving: None,
+            ground: 0..0,
+            last_ground: 0,
+            moved: None,
+            stages: 0,
+            served: Served::default(),
+            served_before: Served::default(),
+            steps: 0,
+            marked: false,
+            planned_from: None,
+            border: Border::default(),
+            clock: Clock::default(),
+            live: 0,
+            peak_live: 0,
+            allocations: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A block from the plan where one is served, and from free memory where not.
+    pub(super) fn alloc(&mut self, request: &Request, zero: Option<&mut dyn FnMut(Range<u64>)>) -> Option<u64> {
+        if let Some(learning) = &mut self.learning {
+            let begins = learning.ends_step(request);
+            let live = self.serving.is_none().then_some(self.live);
+            if self.border.passes(begins, live) {
+                self.close_step();
+            }
+        }
+        let plannable = request.align.get() <= HUGE;
+        let planned = self.serving.as_ref().filter(|_| plannable).and_then(|serving| {
+            let Found::At(offset) = serving.stage.take(request) else { return None };
+            Some(serving.address(offset).0)
+        });
+        let address = if let Some(address) = planned {
+            self.allocations += 1;
+            if let Some(zero) = zero {
+                zero(address..address + request.bytes.get());
+            }
+            address
+        } else {
+            self.place(request, zero)?
+        };
+        if let Some(learning) = self.learning.as_mut().filter(|_| plannable) {
+            learning.alloc(request, address);
+        }
+        Some(address)
+    }
+
+    /// A block from free memory, or from memory that is opened for it.
+    pub(super) fn place(&mut self, request: &Request, zero: Option<&mut dyn FnMut(Range<u64>)>) -> Option<u64> {
+        let (bytes, align) = (request.bytes.get(), request.align.get());
+        let size = bytes.next_multiple_of(UNIT);
+        let mut found = self.find(size, align);
+        if found.is_none() && self.yields_stage() {
+            found = self.find(size, align);
+        }
+        let address = match found {
+            Some(address) => address,
+            None => self.open_for(size, align)?,
+        };
+        self.hold(address, size, bytes, zero);
+        Some(address)
+    }
+
+    /// A block at free addresses is in use from now on.
+    pub(super) fn hold(&mut self, address: u64, size: u64, bytes: u64, zero: Option<&mut dyn FnMut(Range<u64>)>) {
+        self.free.remove(address, size);
+        if let Some(zero) = zero {
+            self.residency.dirty(address..address + bytes).into_iter().for_each(zero);
+        }
+        self.residency.touch(address..address + size);
+        self.blocks.insert(address, Block { size, bytes, stage: 0, retires: false });
+        self.allocations += 1;
+        self.count(bytes);
+    }
+
+    pub(super) fn count(&mut self, bytes: u64) {
+        self.live += bytes;
+        self.peak_live = self.peak_live.max(self.live);
+    }
+
+    /// A block that had `before` bytes has `after`.
+    pub(super) fn recount(&mut self, before: u64, after: u64) {
+        self.live -= before;
+        self.count(after);
+    }
+
+    /// Free addresses for a block: in the shortest run that is long enough.
+    pub(super) fn find(&self, size: u64, align: u64) -> Option<u64> {
+        let fits = |(start, length): (u64, u64)| {
+            let at = start.next_multiple_of(align);
+            (at + size <= start + length).then_some(at)
+        };
+        let near = self.free.tightest(size).take(TRIES).find_map(fits);
+        near.or_else(|| self.free.tightest(size + align).find_map(fits))
+    }
+
+    /// Opens as many addresses as a block needs behind what is free at the end.
+    pub(super) fn open_for(&mut self, size: u64, align: u64) -> Option<u64> {
+        let start = self.free.ending_at(self.opened).map_or(self.opened, |(start, _)| start);
+        let at = start.next_multiple_of(align);
+        let end = self.expanse.span().end();
+        let needed = (at.checked_add(size)?).checked_next_multiple_of(HUGE)?;
+        let page = self.expanse.page().get().max(HUGE);
+        [needed.max(self.opened + OPENING), needed].into_iter().find_map(|until| {
+            let until = until.checked_next_multiple_of(page).filter(|&until| until <= end)?;
+            let bytes = until - self.opened;
+            let part = Span::new(self.opened, Bytes::new(bytes));
+            self.expanse.open(part).ok()?;
+            self.free.insert(part.start, bytes);
+            self.opened = part.end();
+            if self.options.pages.prefault || self.options.pages.locked {
+                self.residency.touch(part.start..part.end());
+            }
+            Some(at)
+        })
+    }
+
+    /// Takes a block back.
+    pub(super) fn free(&mut self, address: Address) -> Result<(), Error> {
+        if self.blocks.contains_key(&address.0) {
+            self.release(address.0);
+            return Ok(());
+        }
+        let given = self
+            .serving
+            .as_ref()
+            .is_some_and(|serving| serving.offset(address).is_some_and(|offset| serving.stage.give(offset)));
+        if given {
+            if let Some(learning) = &mut self.learning {
+                learning.free(address.0);
+            }
+            return Ok(());
+        }
+        let is_within = |(&start, block): (&u64, &Block)| start < address.0 && address.0 < start + block.size;
+        Err(if self.blocks.iter().any(is_within) || address.0 >= self.opened {
+            Error::ForeignAddress { address }
+        } else {
+            Error::DoubleFree { address }
+        })
+    }
+
+    /// A block of a stage was given back without the lock while the stage was closed.
+    pub(super) fn forget(&mut self, address: Address, stage: u64) {
+        if self.blocks.get(&address.0).is_some_and(|block| block.stage == stage) {
+            self.release(address.0);
+        }
+    }
+
+    fn release(&mut self, address: u64) {
+        let Some(block) = self.blocks.remove(&address) else { return };
+        self.live -= block.bytes;
+        if let Some(learning) = &mut self.learning {
+            learning.free(address);
+        }
+        self.vacate(address..address + block.size);
+        if block.retires && self.serving.is_some() && !self.ground.contains(&address) {
+            self.discard_idle(address..address + block.size, u32::MAX);
+        }
+    }
+
+    /// Memory of a block is free, unless it is the stage's.
+    pub(super) fn vacate(&mut self, range: Range<u64>) {
+        self.residency.stamp(range.clone(), self.clock.now);
+        if let Some(serving) = self.serving.as_ref().filter(|_| self.ground.contains(&range.start)) {
+            let offset = range.start - self.ground.start;
+            serving.stage.block(offset, offset + (range.end - range.start), false);
+        } else {
+            self.free.insert(range.start, range.end - range.start);
+        }
+    }
+
+    pub(super) fn usable(&self, address: Address) -> Option<u64> {
+        if let Some(block) = self.blocks.get(&address.0) {
+            return Some(block.size);
+        }
+        let serving = self.serving.as_ref()?;
+        serving.stage.at(serving.offset(address)?).map(|slot| slot.bytes.get())
+    }
+
+    /// Gives all memory back that no block holds.
+    pub(super) fn trim(&mut self) -> Bytes {
+        self.lower_stage();
+        Bytes::new(self.give_back(u32::MAX))
+    }
+
+    /// Gives free memory back that was not in use since `since`.
+    pub(super) fn give_back(&mut self, since: u32) -> u64 {
+        let runs: Vec<(u64, u64)> = self.free.iter().collect();
+        let mut given = 0;
+        for (start, length) in runs {
+            given += self.discard_idle(start..start + length, since);
+        }
+        given
+    }
+
+    /// Gives back whole pages of a free range that were not in use since `since`.
+    fn discard_idle(&mut self, range: Range<u64>, since: u32) -> u64 {
+        let mut given = 0;
+        for part in self.residency.idle(range, since) {
+            let bytes = part.end - part.start;
+            // What the system does not take stays resident.
+            if self.expanse.discard(Span::new(part.start, Bytes::new(bytes))).is_ok() {
+                self.residency.clear(part);
+                given += bytes;
+            }
+        }
+        given
+    }
+
+    /// Time goes on.
+    pub(super) fn tick(&mut self, now: Duration) {
+        self.clock.now = (now.as_millis() / 250).try_into().unwrap_or(u32::MAX - 1);
+        let now = self.clock.now;
+        let decay = (self.options.decay.as_millis() / 250).try_into().unwrap_or(u32::MAX);
+        // A step that takes long may use its memory but once.
+        let window = decay.max(self.clock.longest_step.saturating_mul(3));
+        self.rest_idle_stage(window);
+        let is_due = now.saturating_sub(self.clock.swept) >= (decay / 8).max(1);
+        if is_due && now > window {
+            self.clock.swept = now;
+            self.give_back(now - window);
+        }
+    }
+
+    pub(super) fn stats(&mut self) -> HostStats {
+        let planned: u64 =
+            self.serving.as_ref().map_or(0, |serving| serving.stage.in_use().map(|slot| slot.bytes.get()).sum());
+        self.peak_live = self.peak_live.max(self.live + planned);
+        let open = self.serving.as_ref().map_or(Served::default(), |serving| serving.stage.served());
+        let mut warnings = self.expanse.fallbacks();
+        if let Some(learning) = &mut self.learning {
+            self.warnings.extend(learning.learner.warnings());
+        }
+        warnings.extend(self.warnings.iter().cloned());
+        HostStats {
+            live: Bytes::new(self.live + planned),
+            peak_live: Bytes::new(self.peak_live),
+            held: Bytes::new(self.residency.held()),
+            allocations: self.allocations,
+            hits: self.served.hits + self.served_before.hits + open.hits,
+            misses: self.served.misses + self.served_before.misses + open.misses,
+            steps: self.steps,
+            marked: self.marked,
+            planned_from: self.planned_from,
+            warnings,
+        }
+    }
+}
+
+/// A learner that has seen nothing.
+pub(super) fn learning(options: &HostArenaOptions) -> Option<Learning> {
+    /// Programs go round in several kinds of step, one after the other.
+    const REMEMBERED: usize = 64;
+    let learner = options.learner.clone()?;
+    Some(Learning::new(learner, options.find_steps, REMEMBERED).counting_frees())
+}

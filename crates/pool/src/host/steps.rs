@@ -1,0 +1,232 @@
+//! How steps end, and how plans come to be served and cease to be.
+
+use std::mem;
+use std::sync::Arc;
+
+use lowtide_core::Bytes;
+
+use super::state::{Block, HUGE, State, learning};
+use crate::arena::UNIT;
+use crate::arena::serving::Serving;
+use crate::arena::stage::Stage;
+use crate::learner::{Advice, Served, StepPlan};
+
+/// Plans of more slots are not served: every slot knows all that share its addresses.
+const MOST_SLOTS: usize = 1 << 16;
+
+/// How many allocations a step must miss before its plan can be called wrong.
+const MISSES: u64 = 8;
+
+/// How many steps lie between two times that the ground is laid elsewhere: all of it is touched anew.
+const REST: u64 = 32;
+
+/// A plan may need this part more than was ever alive.
+const SLACK: u64 = 50;
+
+/// Blocks in the way of a plan may take this part of its ground: slots under them are not served.
+const FEW: u64 = 16;
+
+impl State {
+    /// The program has closed a step.
+    pub(super) fn close_marked_step(&mut self) {
+        self.marked = true;
+        if let Some(learning) = &mut self.learning {
+            learning.mark();
+        }
+        self.close_step();
+    }
+
+    /// Closes a step: hears what the learner advises and follows it.
+    pub(super) fn close_step(&mut self) {
+        self.steps += 1;
+        let took = self.clock.now - self.clock.step_closed.min(self.clock.now);
+        self.clock.step_closed = self.clock.now;
+        // A pause is no step: what takes ever longer is forgotten again.
+        self.clock.longest_step = took.max(self.clock.longest_step.saturating_sub(self.clock.longest_step / 8));
+        let mut served = mem::take(&mut self.served_before);
+        if let Some(serving) = &self.serving {
+            let rest = serving.stage.restart();
+            served = Served { hits: served.hits + rest.hits, misses: served.misses + rest.misses };
+        }
+        self.served.hits += served.hits;
+        self.served.misses += served.misses;
+        let before = self.serving.clone();
+        let Some(learning) = &mut self.learning else { return };
+        if let Some(serving) = before.as_ref().filter(|_| served != Served::default()) {
+            learning.judge(serving.stage.plan().signature, served);
+        }
+        let wanted = match learning.close(served) {
+            Advice::Serve(plan) => Some(plan),
+            Advice::Wait => learning.learner.likely_next(),
+            Advice::Drop => {
+                self.lower_stage();
+                None
+            }
+        };
+        if let Some(plan) = wanted.filter(|plan| self.is_worth_raising(plan)) {
+            self.raise_stage(&plan);
+        }
+        let Some(learning) = &mut self.learning else { return };
+        if let Some(serving) = &self.serving {
+            let stays = before.is_some_and(|before| Arc::ptr_eq(&before, serving));
+            if stays && served.misses == 0 && served.hits > 0 {
+                learning.learner.rest();
+            }
+            serving.watch(learning.attends());
+        }
+    }
+
+    /// Whether a plan is another than the one that is served, is for a step that recurs, and leaves what stays alive its
+    /// memory without that more is needed than ever was.
+    fn is_worth_raising(&self, plan: &Arc<StepPlan>) -> bool {
+        let is_other = self.serving.as_ref().is_none_or(|serving| !Arc::ptr_eq(serving.stage.plan(), plan));
+        let Some(learning) = self.learning.as_ref().filter(|learning| is_other && learning.recurs(plan)) else {
+            return false;
+        };
+        let planned =
+            self.serving.as_ref().map_or(0, |serving| serving.stage.in_use().map(|slot| slot.bytes.get()).sum::<u64>());
+        // What the plan has a place for is soon freed, and the next like it comes from the plan.
+        let renewed = learning.instances(plan).into_keys().filter_map(|address| self.blocks.get(&address));
+        let renewed: u64 = renewed.map(|block| block.bytes).sum();
+        let stays = (self.live + planned).saturating_sub(renewed);
+        stays + plan.height.get() <= self.peak_live + self.peak_live / SLACK + HUGE
+    }
+
+    /// Serves `plan` from now on.
+    fn raise_stage(&mut self, plan: &Arc<StepPlan>) {
+        let height = plan.height.get();
+        if plan.slots.len() > MOST_SLOTS || height == 0 {
+            return;
+        }
+        self.lower_stage();
+        let bytes = height.next_multiple_of(HUGE);
+        let Some(start) = self.find_ground(bytes) else { return };
+        self.last_ground = start;
+        self.ground = start..start + bytes;
+        let runs: Vec<(u64, u64)> = self.free.over(start, start + bytes).collect();
+        for (run, length) in runs {
+            let from = run.max(start);
+            self.free.remove(from, (run + length).min(start + bytes) - from);
+        }
+        let stage = Stage::new(Arc::clone(plan));
+        for (from, to) in self.blocks_on(start, start + bytes) {
+            stage.block(from.saturating_sub(start), to - start, true);
+        }
+        let renewed = self.learning.as_ref().map(|learning| learning.instances(plan)).unwrap_or_default();
+        for address in renewed.into_keys() {
+            if let Some(block) = self.blocks.get_mut(&address) {
+                block.retires = true;
+            }
+        }
+        self.residency.touch(start..start + height);
+        self.stages += 1;
+        let serving = Arc::new(Serving::new(stage, start, height, self.stages));
+        self.published.store(Some(Arc::clone(&serving)));
+        self.serving = Some(serving);
+        self.planned_from.get_or_insert(self.steps + 1);
+        (self.clock.stage_seen, self.clock.stage_served) = (self.clock.now, 0);
+    }
+
+    /// Where a plan is to be served: where the last one was, if little or nothing lies there, or on the lowest run of free
+    /// memory that is long enough.
+    fn find_ground(&mut self, bytes: u64) -> Option<u64> {
+        let last = self.last_ground;
+        let fits = |(start, length): (u64, u64)| {
+            let at = start.next_multiple_of(HUGE);
+            (at + bytes <= start + length).then_some(at)
+        };
+        let in_the_way = self.blocks_on(last, last + bytes);
+        let is_there = last > 0 && last + bytes <= self.opened;
+        if is_there && in_the_way.is_empty() {
+            return Some(last);
+        }
+        if let Some(start) = self.free.iter().find_map(fits) {
+            return Some(start);
+        }
+        let taken: u64 = in_the_way.iter().map(|(from, to)| to - from).sum();
+        let are_within = in_the_way.iter().all(|&(from, to)| last <= from && to <= last + bytes);
+        if is_there && are_within && taken <= bytes / FEW {
+            return Some(last);
+        }
+        if self.moved.is_some_and(|moved| self.steps < moved + REST) {
+            return None;
+        }
+        self.moved = Some(self.steps);
+        // Pages that lie elsewhere and are free make room for those that the plan will touch.
+        self.give_back(u32::MAX);
+        self.open_for(bytes, HUGE)
+    }
+
+    /// The blocks that share addresses with a range, from the lowest on.
+    fn blocks_on(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let ranges = self.blocks.iter().map(|(&address, block)| (address, address + block.size));
+        let mut found: Vec<(u64, u64)> = ranges.filter(|&(from, to)| from < end && start < to).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Serves no plan any more. What the stage had in use stays where it is, and the rest of its ground is free.
+    pub(super) fn lower_stage(&mut self) {
+        let Some(serving) = self.serving.take() else { return };
+        serving.stage.close();
+        let served = serving.stage.served();
+        self.served_before.hits += served.hits;
+        self.served_before.misses += served.misses;
+        self.clear_stage(&serving);
+    }
+
+    fn clear_stage(&mut self, serving: &Serving) {
+        self.published.store(None);
+        for slot in serving.stage.in_use() {
+            let Some(offset) = slot.offset.map(Bytes::get) else { continue };
+            let (address, bytes) = (serving.address(offset).0, slot.bytes.get());
+            let size = bytes.next_multiple_of(UNIT);
+            self.blocks.insert(address, Block { size, bytes, stage: serving.number(), retires: false });
+            self.count(bytes);
+        }
+        let ground = mem::replace(&mut self.ground, 0..0);
+        self.residency.stamp(ground.clone(), self.clock.now);
+        let mut from = ground.start;
+        for (start, end) in self.blocks_on(ground.start, ground.end) {
+            self.free.insert(from, start.saturating_sub(from));
+            from = end;
+        }
+        self.free.insert(from, ground.end.saturating_sub(from));
+    }
+
+    /// Gives the stage up where the step does not follow its plan, so that its memory serves what comes instead; says
+    /// whether it did.
+    pub(super) fn yields_stage(&mut self) -> bool {
+        let astray = self.serving.as_ref().is_some_and(|serving| {
+            let served = serving.stage.served();
+            served.misses > MISSES && served.misses * 4 > served.hits
+        });
+        if astray {
+            self.lower_stage();
+        }
+        astray
+    }
+
+    /// Gives the stage up where nothing has used it for `window`.
+    pub(super) fn rest_idle_stage(&mut self, window: u32) {
+        let Some(serving) = &self.serving else { return };
+        let served = serving.stage.served();
+        let count = self.served.hits + self.served.misses + served.hits + served.misses;
+        if count != self.clock.stage_served {
+            (self.clock.stage_seen, self.clock.stage_served) = (self.clock.now, count);
+        } else if self.clock.now.saturating_sub(self.clock.stage_seen) > window {
+            self.lower_stage();
+        }
+    }
+
+    /// In a forked child: the plan is given up, and the learner begins anew. The threads of both are the parent's.
+    pub(super) fn start_anew(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.stage.close_alone();
+            self.clear_stage(&serving);
+            // Whoever was about to look at it has its locks, and is not here.
+            mem::forget(serving);
+        }
+        mem::forget(mem::replace(&mut self.learning, learning(&self.options)));
+    }
+}
