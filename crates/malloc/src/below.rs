@@ -1,0 +1,351 @@
+//! The allocator below: glibc by its own names, or the one that follows this library in `LD_PRELOAD` where
+//! `LOWTIDE_BELOW` names another. Which one it is, is settled by the first call that any part of the process makes, because
+//! a block must go back to whom it came from.
+
+#![expect(unsafe_code, reason = "calls the allocator below through a table of functions")]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+
+use crate::notice::Errno;
+use crate::{early, nested, opening};
+
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type Memalign = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
+type Trim = unsafe extern "C" fn(usize) -> c_int;
+
+unsafe extern "C" {
+    fn __libc_malloc(bytes: usize) -> *mut c_void;
+    fn __libc_free(block: *mut c_void);
+    fn __libc_calloc(count: usize, bytes: usize) -> *mut c_void;
+    fn __libc_realloc(block: *mut c_void, bytes: usize) -> *mut c_void;
+    fn __libc_memalign(align: usize, bytes: usize) -> *mut c_void;
+    static environ: *const *const c_char;
+}
+
+/// A function of the allocator below. Until the allocator is settled, a function that settles it.
+struct Entry(AtomicPtr<c_void>);
+
+impl Entry {
+    const fn new(function: *mut c_void) -> Self {
+        Self(AtomicPtr::new(function))
+    }
+
+    #[inline]
+    fn get(&self) -> *mut c_void {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, function: *mut c_void) {
+        self.0.store(function, Ordering::Release);
+    }
+}
+
+static MALLOC: Entry = Entry::new(first_malloc as Malloc as *mut c_void);
+static FREE: Entry = Entry::new(first_free as Free as *mut c_void);
+static CALLOC: Entry = Entry::new(first_calloc as Calloc as *mut c_void);
+static REALLOC: Entry = Entry::new(first_realloc as Realloc as *mut c_void);
+static MEMALIGN: Entry = Entry::new(first_memalign as Memalign as *mut c_void);
+
+/// The real `free` and `realloc` where blocks of [`early`] or [`nested`] may come back through the table.
+static REAL_FREE: Entry = Entry::new(ptr::null_mut());
+static REAL_REALLOC: Entry = Entry::new(ptr::null_mut());
+static USABLE: Entry = Entry::new(ptr::null_mut());
+static TRIM: Entry = Entry::new(ptr::null_mut());
+
+/// `malloc` of the allocator below.
+#[inline]
+pub(crate) unsafe fn malloc(bytes: usize) -> *mut c_void {
+    // SAFETY: the table holds functions of these types alone; the rest is the caller's.
+    unsafe { transmute::<*mut c_void, Malloc>(MALLOC.get())(bytes) }
+}
+
+/// `free` of the allocator below.
+#[inline]
+pub(crate) unsafe fn free(block: *mut c_void) {
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Free>(FREE.get())(block) }
+}
+
+/// `calloc` of the allocator below.
+#[inline]
+pub(crate) unsafe fn calloc(count: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Calloc>(CALLOC.get())(count, bytes) }
+}
+
+/// `realloc` of the allocator below.
+#[inline]
+pub(crate) unsafe fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Realloc>(REALLOC.get())(block, bytes) }
+}
+
+/// `memalign` of the allocator below.
+#[inline]
+pub(crate) unsafe fn memalign(align: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Memalign>(MEMALIGN.get())(align, bytes) }
+}
+
+/// `malloc_usable_size` of the allocator below; 0 where it has none.
+pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
+    if early::owns(block) {
+        // SAFETY: it is one.
+        return unsafe { early::size(block) };
+    }
+    if nested::owns(block) {
+        return nested::size();
+    }
+    let function = found(&USABLE, c"malloc_usable_size");
+    if function.is_null() {
+        return 0;
+    }
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Usable>(function)(block) }
+}
+
+/// `malloc_trim` of the allocator below, or of glibc, part of which every process uses.
+pub(crate) fn trim(keep: usize) -> c_int {
+    let function = found(&TRIM, c"malloc_trim");
+    if function.is_null() {
+        return 0;
+    }
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Trim>(function)(keep) }
+}
+
+fn found(entry: &Entry, name: &CStr) -> *mut c_void {
+    if entry.get().is_null() {
+        entry.set(next(name));
+    }
+    entry.get()
+}
+
+/// What `name` means for those who come after this library.
+pub(crate) fn next(name: &CStr) -> *mut c_void {
+    // SAFETY: the name ends in zero.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+const UNSETTLED: u8 = 0;
+const SETTLING: u8 = 1;
+const SETTLED: u8 = 2;
+static STAGE: AtomicU8 = AtomicU8::new(UNSETTLED);
+
+/// Settles which allocator it is; false while that cannot be known or is being found out: the caller is then served from
+/// [`early`]. The first call comes long before there is a second thread.
+fn settle() -> bool {
+    // SAFETY: a pointer, which is null until the C library has begun.
+    if unsafe { environ }.is_null() {
+        return false;
+    }
+    match STAGE.compare_exchange(UNSETTLED, SETTLING, Ordering::Acquire, Ordering::Acquire) {
+        Ok(_) => {}
+        Err(stage) => return stage == SETTLED,
+    }
+    if is_glibc() {
+        enter_table(
+            __libc_malloc as Malloc as *mut c_void,
+            __libc_free as Free as *mut c_void,
+            __libc_calloc as Calloc as *mut c_void,
+            __libc_realloc as Realloc as *mut c_void,
+            __libc_memalign as Memalign as *mut c_void,
+        );
+    } else {
+        let names = [c"malloc", c"free", c"calloc", c"realloc", c"memalign"];
+        let [malloc, free, calloc, realloc, memalign] = names.map(next);
+        enter_table(malloc, free, calloc, realloc, memalign);
+        opening::strip_deep_binding();
+    }
+    STAGE.store(SETTLED, Ordering::Release);
+    true
+}
+
+fn enter_table(
+    malloc: *mut c_void,
+    free: *mut c_void,
+    calloc: *mut c_void,
+    realloc: *mut c_void,
+    memalign: *mut c_void,
+) {
+    REAL_FREE.set(free);
+    REAL_REALLOC.set(realloc);
+    FREE.set(free);
+    REALLOC.set(realloc);
+    if early::is_used() {
+        look_out();
+    }
+    CALLOC.set(calloc);
+    MEMALIGN.set(memalign);
+    MALLOC.set(malloc);
+}
+
+/// From now on `free` and `realloc` look out for blocks that the allocator below does not know.
+pub(crate) fn look_out() {
+    FREE.set(checked_free as Free as *mut c_void);
+    REALLOC.set(checked_realloc as Realloc as *mut c_void);
+}
+
+fn is_glibc() -> bool {
+    name().is_none_or(|name| matches!(name.to_bytes(), b"" | b"glibc"))
+}
+
+/// What `LOWTIDE_BELOW` says, read without a call.
+fn name() -> Option<&'static CStr> {
+    const NAME: &[u8] = b"LOWTIDE_BELOW=";
+    // SAFETY: a list of strings that ends in null, as the system made it: this is before the program's first line.
+    unsafe {
+        let mut entry = environ;
+        while !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry);
+            if text.to_bytes().starts_with(NAME) {
+                return Some(CStr::from_ptr((*entry).add(NAME.len())));
+            }
+            entry = entry.add(1);
+        }
+    }
+    None
+}
+
+unsafe extern "C" fn first_malloc(bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    if settle() { unsafe { malloc(bytes) } } else { early::allocate(bytes, 1) }
+}
+
+unsafe extern "C" fn first_calloc(count: usize, bytes: usize) -> *mut c_void {
+    if settle() {
+        // SAFETY: the caller's.
+        return unsafe { calloc(count, bytes) };
+    }
+    count.checked_mul(bytes).map_or(ptr::null_mut(), |bytes| early::allocate(bytes, 1))
+}
+
+unsafe extern "C" fn first_memalign(align: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    if settle() { unsafe { memalign(align, bytes) } } else { early::allocate(bytes, align) }
+}
+
+unsafe extern "C" fn first_free(block: *mut c_void) {
+    if !block.is_null() && !early::owns(block) && settle() {
+        // SAFETY: the caller's.
+        unsafe { free(block) }
+    }
+}
+
+unsafe extern "C" fn first_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    if settle() {
+        // SAFETY: the caller's.
+        return unsafe { realloc(block, bytes) };
+    }
+    let new = early::allocate(bytes, 1);
+    if block.is_null() {
+        return new;
+    }
+    // SAFETY: whatever was handed out before the allocator was settled is of this kind.
+    unsafe { moved(block, new, early::size(block).min(bytes)) }
+}
+
+unsafe extern "C" fn checked_free(block: *mut c_void) {
+    if nested::owns(block) {
+        let kept = Errno::keep();
+        // SAFETY: it is one.
+        unsafe { nested::release(block) };
+        drop(kept);
+    } else if !early::owns(block) {
+        // SAFETY: as in `malloc`.
+        unsafe { transmute::<*mut c_void, Free>(REAL_FREE.get())(block) }
+    }
+}
+
+unsafe extern "C" fn checked_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `malloc`; and the block is one of the strange ones where that is said.
+    unsafe {
+        if early::owns(block) {
+            moved(block, malloc(bytes), early::size(block).min(bytes))
+        } else if nested::owns(block) {
+            if bytes == 0 {
+                checked_free(block);
+                return ptr::null_mut();
+            }
+            if bytes <= nested::size() {
+                return block;
+            }
+            let new = moved(block, malloc(bytes), nested::size());
+            if !new.is_null() {
+                checked_free(block);
+            }
+            new
+        } else {
+            transmute::<*mut c_void, Realloc>(REAL_REALLOC.get())(block, bytes)
+        }
+    }
+}
+
+/// `to`, with the first `bytes` of `from`, unless there is no `to`.
+unsafe fn moved(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void {
+    if !to.is_null() {
+        // SAFETY: the caller's: both have that many bytes.
+        unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), bytes) };
+    }
+    to
+}
+
+/// Serves the library itself.
+#[derive(Debug)]
+pub(crate) struct Own;
+
+/// What `malloc` aligns to by itself.
+const ALIGNED: usize = 16;
+
+// SAFETY: the allocator below has the same promises, in other words.
+unsafe impl GlobalAlloc for Own {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: always.
+        unsafe {
+            if layout.align() <= ALIGNED { malloc(layout.size()) } else { memalign(layout.align(), layout.size()) }
+                .cast()
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: always; and the block has that many bytes.
+        unsafe {
+            if layout.align() <= ALIGNED {
+                return calloc(1, layout.size()).cast();
+            }
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                block.write_bytes(0, layout.size());
+            }
+            block
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        // SAFETY: the caller's: the block comes from here.
+        unsafe { free(block.cast()) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's: the block comes from here, with this layout.
+        unsafe {
+            if layout.align() <= ALIGNED {
+                return realloc(block.cast(), bytes).cast();
+            }
+            let new = memalign(layout.align(), bytes).cast::<u8>();
+            if !new.is_null() {
+                ptr::copy_nonoverlapping(block, new, layout.size().min(bytes));
+                free(block.cast());
+            }
+            new
+        }
+    }
+}

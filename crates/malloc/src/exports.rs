@@ -1,0 +1,221 @@
+//! What the program calls: the functions of `malloc`'s family, as glibc documents them, and three of Lowtide's own. A
+//! request that is not large, and a block that is not the arena's, are passed on below by a comparison and a jump.
+
+#![expect(unsafe_code, reason = "stands in for the C library's functions")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+use crate::large::{self, LARGE};
+use crate::notice::{Errno, set_errno};
+use crate::{below, faults, life, marks, service};
+
+/// A block of at least `bytes`.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe { if bytes < LARGE { below::malloc(bytes) } else { large::allocate(bytes) } }
+}
+
+/// Takes a block back, and leaves `errno` alone.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(block: *mut c_void) {
+    // SAFETY: the caller's.
+    unsafe { if life::owns(block) { large::release(block) } else { below::free(block) } }
+}
+
+/// `free` by an old name.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cfree(block: *mut c_void) {
+    // SAFETY: the caller's.
+    unsafe { free(block) }
+}
+
+/// A block of zeros.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
+    // Where the product overflows, the allocator below refuses and says why.
+    let total = count.checked_mul(bytes).unwrap_or(0);
+    // SAFETY: the caller's.
+    unsafe { if total < LARGE { below::calloc(count, bytes) } else { large::allocate_zeroed(total) } }
+}
+
+/// Makes a block larger or smaller.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe {
+        if life::owns(block) {
+            large::resize(block, bytes)
+        } else if bytes < LARGE {
+            below::realloc(block, bytes)
+        } else {
+            large::grow(block, bytes)
+        }
+    }
+}
+
+/// `realloc` to `count` times `bytes`.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
+    let Some(total) = count.checked_mul(bytes) else {
+        set_errno(libc::ENOMEM);
+        return ptr::null_mut();
+    };
+    // SAFETY: the caller's.
+    unsafe { realloc(block, total) }
+}
+
+/// A block at a multiple of `align`, put where `place` points to. What went wrong is returned; `errno` is left alone.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+        return libc::EINVAL;
+    }
+    let kept = Errno::keep();
+    // SAFETY: the caller's.
+    let block = unsafe { aligned(align, bytes) };
+    drop(kept);
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller's.
+    unsafe { place.write(block) };
+    0
+}
+
+/// A block at a multiple of `align`, which must be a power of two.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
+    if !align.is_power_of_two() {
+        set_errno(libc::EINVAL);
+        return ptr::null_mut();
+    }
+    // SAFETY: the caller's.
+    unsafe { aligned(align, bytes) }
+}
+
+/// A block at a multiple of `align`. What is no power of two is the allocator below's to judge.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe { aligned(align, bytes) }
+}
+
+/// A block at the beginning of a page.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe { aligned(page(), bytes) }
+}
+
+/// Whole pages.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
+    let Some(bytes) = bytes.checked_next_multiple_of(page()) else {
+        set_errno(libc::ENOMEM);
+        return ptr::null_mut();
+    };
+    // SAFETY: the caller's.
+    unsafe { aligned(page(), bytes) }
+}
+
+/// How much of a block can be used.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's.
+    unsafe { if life::owns(block) { large::usable(block) } else { below::usable(block) } }
+}
+
+/// Gives free memory back to the system, Lowtide's and that of the allocator below. 1 where some was given back.
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc_trim(keep: usize) -> c_int {
+    let kept = Errno::keep();
+    let given = large::trim() > 0;
+    let given = c_int::from(below::trim(keep) != 0 || given);
+    drop(kept);
+    given
+}
+
+/// The program closes a step.
+#[unsafe(no_mangle)]
+pub extern "C" fn lowtide_step() {
+    let kept = Errno::keep();
+    faults::step();
+    service::step();
+    drop(kept);
+}
+
+/// Gives free memory back to the system, and says how many bytes of Lowtide's.
+#[unsafe(no_mangle)]
+pub extern "C" fn lowtide_trim() -> usize {
+    let kept = Errno::keep();
+    let given = large::trim();
+    below::trim(0);
+    drop(kept);
+    given
+}
+
+/// The program names a moment, for the summary.
+///
+/// # Safety
+/// `name` is null or ends in zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowtide_mark(name: *const c_char) {
+    let kept = Errno::keep();
+    if !name.is_null() {
+        // SAFETY: the caller's.
+        marks::add(unsafe { CStr::from_ptr(name) });
+    }
+    drop(kept);
+}
+
+#[inline]
+unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe { if bytes < LARGE { below::memalign(align, bytes) } else { large::allocate_aligned(align, bytes) } }
+}
+
+fn page() -> usize {
+    // SAFETY: always.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}

@@ -1,0 +1,76 @@
+//! Forks: the arena is held still while the process is copied, so that the child finds it whole. The order of locks is the
+//! arena's, then the allocator's below: its handlers were registered before these, and so come to prepare after them.
+
+#![expect(unsafe_code, reason = "keeps the frozen arena between two handlers")]
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lowtide_pool::Frozen;
+
+use crate::notice::Errno;
+use crate::{faults, life, marks, service, start, thread};
+
+struct Slot(UnsafeCell<Option<Frozen>>);
+
+// SAFETY: only the thread in `OWNER` looks at it, and it becomes the owner only while it holds the arena.
+unsafe impl Sync for Slot {}
+
+static FROZEN: Slot = Slot(UnsafeCell::new(None));
+/// The number of the thread that holds the arena still; zero for none.
+static OWNER: AtomicU64 = AtomicU64::new(0);
+
+/// Asks to be told of forks.
+pub(crate) fn watch() {
+    // SAFETY: the functions live as long as the program: this library is never unloaded.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// Until the fork is over, what this thread asks for in other handlers comes from below. A thread that forks inside the
+/// arena, in a signal handler, goes on there in the child as well: nothing is to be frozen.
+extern "C" fn prepare() {
+    let kept = Errno::keep();
+    let was_inside = thread::is_inside();
+    thread::enter();
+    if !was_inside && let Some(arena) = life::arena() {
+        let frozen = arena.freeze();
+        // SAFETY: the arena is held now, so nobody else is the owner.
+        unsafe { *FROZEN.0.get() = Some(frozen) };
+        OWNER.store(thread::number().0, Ordering::Relaxed);
+    }
+    drop(kept);
+}
+
+fn taken() -> Option<Frozen> {
+    if OWNER.load(Ordering::Relaxed) != thread::number().0 {
+        return None;
+    }
+    OWNER.store(0, Ordering::Relaxed);
+    // SAFETY: this thread was the owner until just now, and still holds the arena.
+    unsafe { (*FROZEN.0.get()).take() }
+}
+
+extern "C" fn parent() {
+    let kept = Errno::keep();
+    if let Some(frozen) = taken() {
+        frozen.thaw();
+    }
+    thread::leave();
+    drop(kept);
+}
+
+extern "C" fn child() {
+    let kept = Errno::keep();
+    let thawed = taken().map(|frozen| catch_unwind(AssertUnwindSafe(|| frozen.thaw_in_child())));
+    if let Some(Err(panic)) = thawed {
+        life::broken(panic);
+    }
+    life::forget_maker();
+    service::forget();
+    faults::forget();
+    marks::forget();
+    start::begin();
+    thread::leave();
+    drop(kept);
+}

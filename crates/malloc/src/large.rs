@@ -1,0 +1,221 @@
+//! Large blocks: the arena's where it serves, and otherwise from below. No call into the arena leaves a panic or a changed
+//! `errno` behind, and none is made by a thread that is in such a call already.
+
+#![expect(unsafe_code, reason = "moves the contents of blocks")]
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use lowtide_pool::{Error, HostArena};
+
+use crate::notice::{Errno, give_up, set_errno};
+use crate::thread::Inside;
+use crate::{below, deferred, life, nested, service, thread};
+
+/// The smallest request that the arena serves.
+pub(crate) const LARGE: usize = 32 << 10;
+
+/// From here on `calloc` goes below: glibc maps such blocks from fresh pages, of which only those that are touched ever
+/// become resident.
+const SPARSE: usize = 64 << 20;
+
+/// What blocks of the arena begin at multiples of.
+const ALIGN: usize = 64;
+
+/// `malloc`.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn allocate(bytes: usize) -> *mut c_void {
+    match take(bytes, ALIGN) {
+        Some(block) => block,
+        // SAFETY: the caller's.
+        None => unsafe { below::malloc(bytes) },
+    }
+}
+
+/// `memalign`.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn allocate_aligned(align: usize, bytes: usize) -> *mut c_void {
+    match align.is_power_of_two().then(|| take(bytes, align.max(ALIGN))).flatten() {
+        Some(block) => block,
+        // SAFETY: the caller's.
+        None => unsafe { below::memalign(align, bytes) },
+    }
+}
+
+/// `calloc`.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn allocate_zeroed(bytes: usize) -> *mut c_void {
+    if bytes < SPARSE
+        && let Some(block) = take_zeroed(bytes)
+    {
+        return block;
+    }
+    // SAFETY: the caller's.
+    unsafe { below::calloc(1, bytes) }
+}
+
+/// `free` of a block of the arena.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn release(block: *mut c_void) {
+    let Some(arena) = life::serving() else { return };
+    let Some(freed) = call(Some(arena), |arena| arena.free(block as u64)) else {
+        if thread::is_inside() {
+            // SAFETY: the caller's: the block is the arena's, and nobody uses it any more.
+            unsafe { deferred::put(block) };
+        }
+        return;
+    };
+    if let Err(error) = freed {
+        accuse("free()", block, &error);
+    }
+}
+
+/// `realloc` of a block of the arena.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn resize(block: *mut c_void, bytes: usize) -> *mut c_void {
+    if bytes == 0 {
+        // SAFETY: the caller's.
+        unsafe { release(block) };
+        return ptr::null_mut();
+    }
+    if isize::try_from(bytes).is_err() {
+        set_errno(libc::ENOMEM);
+        return ptr::null_mut();
+    }
+    if bytes < LARGE {
+        // SAFETY: the caller's; the old block has at least `LARGE` bytes.
+        return unsafe { moved(block, below::malloc(bytes), bytes) };
+    }
+    let mut copy = |from: u64, to: u64, bytes: u64| {
+        // SAFETY: the arena's word: both are inside blocks that are this call's.
+        unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
+    };
+    match call(life::serving(), |arena| arena.resize(block as u64, bytes as u64, &mut copy)) {
+        Some(Ok(Some(address))) => return address as *mut c_void,
+        Some(Err(error)) => accuse("realloc()", block, &error),
+        Some(Ok(None)) | None => {}
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        let new = allocate(bytes);
+        match known_size(block) {
+            Some(old) => moved(block, new, old.min(bytes)),
+            None => salvaged(block, new, bytes),
+        }
+    }
+}
+
+/// `realloc`, to a large size, of a block that is not the arena's.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn grow(block: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe {
+        if block.is_null() {
+            return allocate(bytes);
+        }
+        let old = below::usable(block);
+        if old == 0 || old >= LARGE {
+            return below::realloc(block, bytes);
+        }
+        let Some(new) = take(bytes, ALIGN) else { return below::realloc(block, bytes) };
+        ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), old.min(bytes));
+        below::free(block);
+        new
+    }
+}
+
+/// `malloc_usable_size` of a block of the arena: where that cannot be asked now, the least it can be.
+pub(crate) unsafe extern "C" fn usable(block: *mut c_void) -> usize {
+    known_size(block).unwrap_or(LARGE)
+}
+
+/// Gives all free pages back, and says how many bytes they have.
+pub(crate) fn trim() -> usize {
+    call(life::serving(), HostArena::trim).map_or(0, |given| given.get() as usize)
+}
+
+/// Calls the arena, after it was given what came back late; none where this thread must not, or where that broke it.
+pub(crate) fn call<R>(arena: Option<&'static HostArena>, work: impl FnOnce(&'static HostArena) -> R) -> Option<R> {
+    let arena = arena?;
+    let inside = Inside::enter()?;
+    let kept = Errno::keep();
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        deferred::take(|block| {
+            let _ = arena.free(block as u64);
+        });
+        work(arena)
+    }));
+    drop(kept);
+    drop(inside);
+    result.map_err(life::broken).ok()
+}
+
+fn take(bytes: usize, align: usize) -> Option<*mut c_void> {
+    if thread::is_inside() {
+        return nested::allocate(bytes, align);
+    }
+    let number = thread::number();
+    let address = call(life::begun(bytes), |arena| arena.alloc(bytes as u64, align as u64, number))??;
+    service::handed(bytes);
+    Some(address as *mut c_void)
+}
+
+fn take_zeroed(bytes: usize) -> Option<*mut c_void> {
+    if thread::is_inside() {
+        return nested::allocate(bytes, ALIGN);
+    }
+    let number = thread::number();
+    let mut zero = |part: std::ops::Range<u64>| {
+        // SAFETY: the arena's word: it is inside the block that is about to be handed out.
+        unsafe { ptr::write_bytes(part.start as *mut u8, 0, (part.end - part.start) as usize) };
+    };
+    let address = call(life::begun(bytes), |arena| arena.alloc_zeroed(bytes as u64, ALIGN as u64, number, &mut zero))??;
+    service::handed(bytes);
+    Some(address as *mut c_void)
+}
+
+/// A block that is freed twice is the program's fault, and ends it as glibc would. An address that is nobody's may be
+/// Lowtide's own fault.
+#[cold]
+fn accuse(function: &str, block: *mut c_void, error: &Error) {
+    match error {
+        Error::DoubleFree { .. } => give_up(format_args!("{function}: double free of the block at {block:p}")),
+        other => life::step_aside(format_args!("{function}: {other}")),
+    }
+}
+
+fn known_size(block: *mut c_void) -> Option<usize> {
+    call(life::arena(), |arena| arena.usable(block as u64)).flatten().map(|bytes| bytes as usize)
+}
+
+/// `to`, with the first `bytes` of `from`, which is freed; where there is no `to`, nothing happens.
+unsafe fn moved(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void {
+    if !to.is_null() {
+        // SAFETY: the caller's: both have that many bytes, and `from` is the arena's.
+        unsafe {
+            ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), bytes);
+            release(from);
+        }
+    }
+    to
+}
+
+/// As [`moved`], of a block whose size nobody can tell: as much as can be read, which is at least what is in it.
+#[cold]
+unsafe fn salvaged(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void {
+    if to.is_null() {
+        return to;
+    }
+    let kept = Errno::keep();
+    let [source, target] = [from, to].map(|base| libc::iovec { iov_base: base, iov_len: bytes });
+    // SAFETY: reads this process's own memory as far as there is any, into a block of that size.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &raw const target, 1, &raw const source, 1, 0) };
+    drop(kept);
+    if copied < LARGE as isize {
+        give_up(format_args!("realloc(): invalid pointer {from:p}"));
+    }
+    // SAFETY: the caller's.
+    unsafe { release(from) };
+    to
+}

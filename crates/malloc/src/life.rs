@@ -1,0 +1,141 @@
+//! The arena's life: made once large requests add up to something, given up when it reports what cannot be. Nobody waits
+//! for either: who comes before it is made, and who comes after it was given up, is served from below.
+
+#![expect(unsafe_code, reason = "hands out the arena, which is never taken down")]
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+
+use lowtide_pool::HostArena;
+
+use crate::notice::say;
+use crate::settings::Settings;
+use crate::thread::{self, Inside};
+
+const UNMADE: u8 = 0;
+const MAKING: u8 = 1;
+const MADE: u8 = 2;
+const ASIDE: u8 = 3;
+static STAGE: AtomicU8 = AtomicU8::new(UNMADE);
+
+/// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or one
+/// file never gets there, and pays nothing for it.
+const WORTH: usize = 4 << 20;
+
+/// How many were, until then.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+/// The arena, once it was made.
+static ARENA: AtomicPtr<HostArena> = AtomicPtr::new(ptr::null_mut());
+/// The arena while it serves.
+static SERVING: AtomicPtr<HostArena> = AtomicPtr::new(ptr::null_mut());
+/// Where its range begins and how long it is: no bytes until there is one.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// Why it was given up.
+static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+/// Where the last panic was.
+static PANIC: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+
+/// Whether the block is one of the arena's.
+#[inline]
+pub(crate) fn owns(block: *const c_void) -> bool {
+    let length = LENGTH.load(Ordering::Acquire);
+    (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < length
+}
+
+/// The arena, if it was ever made.
+pub(crate) fn arena() -> Option<&'static HostArena> {
+    read(&ARENA)
+}
+
+/// The arena, unless it was given up or is not made yet.
+#[inline]
+pub(crate) fn serving() -> Option<&'static HostArena> {
+    read(&SERVING)
+}
+
+/// The arena for a block of `bytes`, unless it was given up or is not worth making yet.
+#[inline]
+pub(crate) fn begun(bytes: usize) -> Option<&'static HostArena> {
+    serving().or_else(|| if STAGE.load(Ordering::Relaxed) == UNMADE { ask(bytes) } else { None })
+}
+
+#[cold]
+fn ask(bytes: usize) -> Option<&'static HostArena> {
+    let bytes = bytes.min(WORTH);
+    if ASKED.fetch_add(bytes, Ordering::Relaxed) + bytes < WORTH { None } else { make() }
+}
+
+/// Why Lowtide stepped aside, if it did.
+pub(crate) fn reason() -> Option<&'static str> {
+    read(&REASON).map(String::as_str)
+}
+
+#[inline]
+fn read<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
+    // SAFETY: null, or what `leak` made of a box, which nobody frees.
+    unsafe { place.load(Ordering::Acquire).as_ref() }
+}
+
+fn leak<T>(value: T) -> *mut T {
+    Box::into_raw(Box::new(value))
+}
+
+fn make() -> Option<&'static HostArena> {
+    let settings = Settings::get()?;
+    let inside = Inside::enter()?;
+    STAGE.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    panic::set_hook(Box::new(note_panic));
+    let made = catch_unwind(AssertUnwindSafe(|| HostArena::new(settings.arena())));
+    match made {
+        Ok(Ok(arena)) => {
+            let range = arena.range();
+            let arena = leak(arena);
+            BASE.store(range.start as usize, Ordering::Relaxed);
+            LENGTH.store((range.end - range.start) as usize, Ordering::Release);
+            ARENA.store(arena, Ordering::Release);
+            SERVING.store(arena, Ordering::Release);
+            STAGE.store(MADE, Ordering::Release);
+        }
+        Ok(Err(error)) => step_aside(format_args!("no range of addresses for large blocks: {error}")),
+        Err(panic) => broken(panic),
+    }
+    drop(inside);
+    serving()
+}
+
+/// Gives the arena up: what it handed out stays where it is, and new blocks come from below.
+pub(crate) fn step_aside(reason: fmt::Arguments<'_>) {
+    if STAGE.swap(ASIDE, Ordering::AcqRel) == ASIDE {
+        return;
+    }
+    SERVING.store(ptr::null_mut(), Ordering::Release);
+    REASON.store(leak(reason.to_string()), Ordering::Release);
+    say(format_args!("steps aside, large blocks come from the allocator below: {reason}"));
+}
+
+/// Gives the arena up because it panicked.
+#[cold]
+pub(crate) fn broken(panic: Box<dyn Any + Send>) {
+    step_aside(format_args!("{}", read(&PANIC).map_or("a panic of unknown place", String::as_str)));
+    // Dropping what a panic carries may panic again.
+    std::mem::forget(panic);
+}
+
+/// Keeps where a panic was; one of the library's own threads, whom nobody asks, says it.
+fn note_panic(info: &panic::PanicHookInfo<'_>) {
+    let text = info.to_string().replace('\n', " ");
+    if !thread::is_inside() {
+        say(format_args!("{text}"));
+    }
+    PANIC.store(leak(text), Ordering::Release);
+}
+
+/// In a forked child, whoever was making the arena is gone.
+pub(crate) fn forget_maker() {
+    let _ = STAGE.compare_exchange(MAKING, UNMADE, Ordering::AcqRel, Ordering::Relaxed);
+}

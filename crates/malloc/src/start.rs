@@ -1,0 +1,48 @@
+//! The first thing that the library does in a process, and the last.
+
+#![expect(unsafe_code, reason = "names functions for the loader to call")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::settings::Settings;
+use crate::{forks, summary};
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIRST: extern "C" fn() = first;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static LAST: extern "C" fn() = last;
+
+/// When the process began, by a clock that goes on, in nanoseconds.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn first() {
+    begin();
+    Settings::read();
+    forks::watch();
+}
+
+extern "C" fn last() {
+    summary::write();
+}
+
+/// The process begins now.
+pub(crate) fn begin() {
+    BEGAN.store(now().as_nanos() as u64, Ordering::Relaxed);
+}
+
+/// How long the process has run.
+pub(crate) fn elapsed() -> Duration {
+    now().saturating_sub(Duration::from_nanos(BEGAN.load(Ordering::Relaxed)))
+}
+
+/// A clock that goes on.
+pub(crate) fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the time there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,154 @@
+//! What a process leaves behind when it ends: one JSON file, named by its number, in the folder that `LOWTIDE_SUMMARY`
+//! names. A child that ends without running its exit functions leaves none.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use lowtide_pool::{HostArena, HostStats};
+use serde::Serialize;
+
+use crate::marks::Mark;
+use crate::notice::say;
+use crate::settings::Settings;
+use crate::{faults, large, life, marks, start};
+
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    version: u32,
+    pid: u32,
+    command: &'a str,
+    seconds: f64,
+    user_seconds: f64,
+    system_seconds: f64,
+    steps: u64,
+    steps_by: &'static str,
+    planned_from_step: Option<u64>,
+    faults: Faults,
+    peak_rss_bytes: u64,
+    rss_bytes: u64,
+    large: Large,
+    huge_page_bytes: u64,
+    arena_resident_bytes: u64,
+    below: &'a str,
+    stepped_aside: Option<&'static str>,
+    warnings: Vec<String>,
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug, Serialize)]
+struct Faults {
+    total: u64,
+    per_step_before_plan: f64,
+    per_step_after_plan: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Large {
+    allocations: u64,
+    hits: u64,
+    misses: u64,
+    peak_live_bytes: u64,
+    held_bytes: u64,
+}
+
+/// Writes it, where it was asked for.
+pub(crate) fn write() {
+    let Some(settings) = Settings::get() else { return };
+    let Some(folder) = &settings.summary else { return };
+    let (marks, missed) = marks::all();
+    let mut summary = summary(settings, marks);
+    if missed > 0 {
+        summary.warnings.push(format!("{missed} marks were not kept"));
+    }
+    let Ok(text) = serde_json::to_vec(&summary) else { return };
+    if let Err(error) = put(folder, summary.pid, &text) {
+        say(format_args!("no summary in {}: {error}", folder.display()));
+    }
+}
+
+/// Beside its place, then renamed: who finds the file finds it whole.
+fn put(folder: &Path, pid: u32, text: &[u8]) -> std::io::Result<()> {
+    let beside = folder.join(format!(".{pid}.json"));
+    fs::write(&beside, text)?;
+    fs::rename(beside, folder.join(format!("{pid}.json")))
+}
+
+fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
+    let stats = large::call(life::arena(), HostArena::stats).unwrap_or_default();
+    let usage = faults::usage();
+    let (before, after) = faults::per_step();
+    let marked = faults::marked();
+    let steps = stats.steps.max(marked);
+    let steps_by = match (marked, steps) {
+        (0, 0) => "none",
+        (0, _) => "period",
+        _ => "marks",
+    };
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let (resident, huge) = life::arena().map_or((0, 0), |arena| pages(&arena.range()));
+    Summary {
+        version: 1,
+        pid: std::process::id(),
+        command: &settings.command,
+        seconds: start::elapsed().as_secs_f64(),
+        user_seconds: usage.user,
+        system_seconds: usage.system,
+        steps,
+        steps_by,
+        planned_from_step: stats.planned_from,
+        faults: Faults {
+            total: usage.minor,
+            per_step_before_plan: before.unwrap_or(usage.minor as f64 / steps.max(1) as f64),
+            per_step_after_plan: after,
+        },
+        peak_rss_bytes: field(&status, "VmHWM:"),
+        rss_bytes: field(&status, "VmRSS:"),
+        huge_page_bytes: huge,
+        arena_resident_bytes: resident,
+        below: &settings.below,
+        stepped_aside: life::reason(),
+        warnings: settings.warnings.iter().chain(&stats.warnings).cloned().collect(),
+        large: large(&stats),
+        marks,
+    }
+}
+
+fn large(stats: &HostStats) -> Large {
+    Large {
+        allocations: stats.allocations,
+        hits: stats.hits,
+        misses: stats.misses,
+        peak_live_bytes: stats.peak_live.get(),
+        held_bytes: stats.held.get(),
+    }
+}
+
+/// How many bytes of the range are resident, and how many of them in huge pages.
+fn pages(range: &Range<u64>) -> (u64, u64) {
+    let (mut resident, mut huge, mut counts) = (0, 0, false);
+    for line in fs::read_to_string("/proc/self/smaps").unwrap_or_default().lines() {
+        if let Some(start) = mapping(line) {
+            counts = range.contains(&start);
+        } else if counts {
+            let value = |name| if line.starts_with(name) { field(line, name) } else { 0 };
+            let explicit = value("Private_Hugetlb:");
+            resident += value("Rss:") + explicit;
+            huge += value("AnonHugePages:") + explicit;
+        }
+    }
+    (resident, huge)
+}
+
+/// Where a mapping begins, if the line is the first of one.
+fn mapping(line: &str) -> Option<u64> {
+    let (addresses, _) = line.split_once(' ')?;
+    let (start, _) = addresses.split_once('-')?;
+    u64::from_str_radix(start, 16).ok()
+}
+
+/// The bytes of a field that is given in kB.
+fn field(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok());
+    value.unwrap_or(0_u64) * 1024
+}

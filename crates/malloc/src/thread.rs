@@ -1,0 +1,127 @@
+//! What each thread keeps: its number, and whether it is inside the arena. The two words lie in the block that every thread
+//! is born with, reached without a call: nothing is allocated, registered or torn down for them.
+
+#![expect(unsafe_code, reason = "reaches thread-local words by assembly")]
+
+use std::arch::global_asm;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lowtide_pool::ThreadId;
+
+global_asm!(
+    ".pushsection .tbss.lowtide,\"awT\",@nobits",
+    ".p2align 3",
+    ".globl lowtide_thread_words",
+    ".hidden lowtide_thread_words",
+    ".type lowtide_thread_words, @object",
+    ".size lowtide_thread_words, 16",
+    "lowtide_thread_words:",
+    ".zero 16",
+    ".popsection",
+);
+
+/// What lies in the thread's block.
+#[repr(C)]
+struct Words {
+    /// How often the thread has entered and not left.
+    depth: u64,
+    /// Its number; zero for none yet.
+    number: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn words() -> *mut Words {
+    let address: *mut Words;
+    // SAFETY: adds the words' distance, which the loader has settled, to the thread's own pointer.
+    unsafe {
+        std::arch::asm!(
+            "mov {0}, qword ptr fs:[0]",
+            "add {0}, qword ptr [rip + lowtide_thread_words@GOTTPOFF]",
+            out(reg) address,
+            options(nostack, pure, readonly),
+        );
+    }
+    address
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline]
+fn words() -> *mut Words {
+    let address: *mut Words;
+    // SAFETY: adds the words' distance, which the loader has settled, to the thread's own pointer.
+    unsafe {
+        std::arch::asm!(
+            "mrs {0}, tpidr_el0",
+            "adrp {1}, :gottprel:lowtide_thread_words",
+            "ldr {1}, [{1}, :gottprel_lo12:lowtide_thread_words]",
+            "add {0}, {0}, {1}",
+            out(reg) address,
+            out(reg) _,
+            options(nostack, pure, readonly),
+        );
+    }
+    address
+}
+
+/// The number of this thread.
+pub(crate) fn number() -> ThreadId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let words = words();
+    // SAFETY: the words are this thread's alone. A signal handler that gets in between only takes a number too.
+    unsafe {
+        if (*words).number == 0 {
+            (*words).number = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        ThreadId((*words).number)
+    }
+}
+
+/// Whether this thread is inside: it may then hold the arena's lock.
+#[inline]
+pub(crate) fn is_inside() -> bool {
+    // SAFETY: the words are this thread's alone.
+    unsafe { (*words()).depth > 0 }
+}
+
+/// Enters; until [`leave`], what this thread asks for comes from below.
+pub(crate) fn enter() {
+    // SAFETY: the words are this thread's alone. A signal handler leaves the depth as it found it. The write may not move
+    // behind what follows, because a handler may look at it in between.
+    unsafe {
+        let depth = &raw mut (*words()).depth;
+        depth.write_volatile(depth.read_volatile() + 1);
+    }
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+}
+
+/// Leaves.
+pub(crate) fn leave() {
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    // SAFETY: as in `enter`.
+    unsafe {
+        let depth = &raw mut (*words()).depth;
+        depth.write_volatile(depth.read_volatile() - 1);
+    }
+}
+
+/// Being inside, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Inside(());
+
+impl Inside {
+    /// Enters, unless the thread is inside already.
+    pub(crate) fn enter() -> Option<Self> {
+        if is_inside() {
+            return None;
+        }
+        enter();
+        Some(Self(()))
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        leave();
+    }
+}

@@ -1,0 +1,51 @@
+//! What `malloc`'s family promises.
+
+use crate::stage::{Stage, assert_well};
+
+#[test]
+fn the_family_is_as_documented_on_both_sides_of_the_border() {
+    let Some(stage) = Stage::new() else { return };
+    let summary = stage.program("family").summary();
+    assert!(summary["large"]["allocations"].as_u64() > Some(500), "{summary}");
+}
+
+#[test]
+fn contents_survive_realloc_in_all_directions() {
+    let Some(stage) = Stage::new() else { return };
+    let summary = stage.program("realloc").summary();
+    assert!(summary["large"]["allocations"].as_u64() > Some(1000), "{summary}");
+}
+
+#[test]
+fn calloc_gives_zeros_and_touches_no_pages_it_need_not() {
+    let Some(stage) = Stage::new() else { return };
+    stage.program("zeros").summary();
+    stage.program("zeros").env("LOWTIDE_PAGES", "base").summary();
+}
+
+#[test]
+fn blocks_of_one_thread_are_freed_by_others() {
+    let Some(stage) = Stage::new() else { return };
+    stage.program("threads").summary();
+}
+
+#[test]
+fn threads_with_stacks_of_64_kib_are_served() {
+    let Some(stage) = Stage::new() else { return };
+    stage.program("threads").arg("64").summary();
+}
+
+#[test]
+fn a_block_that_is_freed_twice_ends_the_program() {
+    let Some(stage) = Stage::new() else { return };
+    let output = stage.program("twice").output();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(words.starts_with("lowtide: free(): double free") && words.lines().count() == 1, "{words}");
+}
+
+#[test]
+fn a_signal_handler_may_allocate_whatever_it_interrupts() {
+    let Some(stage) = Stage::new() else { return };
+    assert_well(&stage.program("signals").output());
+}

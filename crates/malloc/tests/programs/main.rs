@@ -1,0 +1,8 @@
+//! Runs small C programs under the library as it is built. Where there is no C compiler, nothing is tested, and that is said.
+
+mod below;
+mod family;
+mod giving_back;
+mod processes;
+mod stage;
+mod steps;

@@ -1,0 +1,134 @@
+//! Builds programs, runs them under the library, and reads what they leave behind.
+
+#![expect(clippy::unwrap_used, reason = "a test may end here")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::{env, fs};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The library, which lies where this test does.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
+        let library = folder.join("liblowtide_malloc.so");
+        assert!(library.exists(), "{} is missing", library.display());
+        library
+    })
+}
+
+/// A folder with programs.
+pub(crate) struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    /// None where there is no C compiler.
+    #[expect(clippy::print_stderr, reason = "what is not tested is said")]
+    pub(crate) fn new() -> Option<Self> {
+        if Command::new("cc").arg("--version").output().is_err() {
+            eprintln!("not tested: there is no C compiler `cc`");
+            return None;
+        }
+        Some(Self { folder: tempfile::tempdir().unwrap() })
+    }
+
+    /// Where `name` is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Builds `target` of `c/source.c`.
+    pub(crate) fn build(&self, source: &str, target: &str, flags: &[&str]) -> PathBuf {
+        let target = self.path(target);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/c").join(format!("{source}.c"));
+        let built = Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wno-deprecated-declarations", "-Wno-unused", "-pthread"])
+            .args(["-fno-builtin-malloc", "-fno-builtin-free", "-o"])
+            .arg(&target)
+            .arg(file)
+            .args(flags)
+            .arg("-ldl")
+            .output()
+            .unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        target
+    }
+
+    /// A program under the library.
+    pub(crate) fn program(&self, source: &str) -> Run<'_> {
+        self.program_at(&self.build(source, source, &[]))
+    }
+
+    /// A program that is built already, under the library.
+    pub(crate) fn program_at(&self, program: &Path) -> Run<'_> {
+        Run { stage: self, command: Command::new(program), preload: library().into() }
+    }
+}
+
+/// A program that is about to run.
+pub(crate) struct Run<'a> {
+    stage: &'a Stage,
+    command: Command,
+    preload: OsString,
+}
+
+impl Run<'_> {
+    pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.command.arg(argument.into());
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Has another library follow.
+    pub(crate) fn followed_by(mut self, library: &Path) -> Self {
+        self.preload.push(":");
+        self.preload.push(library);
+        self
+    }
+
+    /// Runs it.
+    pub(crate) fn output(mut self) -> Output {
+        self.command.env("LD_PRELOAD", &self.preload).output().unwrap()
+    }
+
+    /// Runs it under `sh` with a limit set first.
+    pub(crate) fn output_limited(self, limit: &str) -> Output {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{limit}; LD_PRELOAD=\"$0\" exec \"$@\"")).arg(self.preload);
+        shell.arg(self.command.get_program()).args(self.command.get_args());
+        shell.output().unwrap()
+    }
+
+    /// Runs it to a good end without a word, and returns its summary.
+    pub(crate) fn summary(mut self) -> Value {
+        let folder = self.stage.path("summaries");
+        fs::create_dir_all(&folder).unwrap();
+        self.command.env("LOWTIDE_SUMMARY", &folder).env("LD_PRELOAD", &self.preload);
+        let child = self.command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let output = child.wait_with_output().unwrap();
+        assert_well(&output);
+        let text = fs::read_to_string(folder.join(format!("{pid}.json"))).unwrap();
+        let summary: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(summary["stepped_aside"], Value::Null, "{summary}");
+        summary
+    }
+}
+
+/// The program ended well and nobody said anything.
+#[track_caller]
+pub(crate) fn assert_well(output: &Output) {
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && words.is_empty(), "{}: {words}", output.status);
+}
