@@ -3,6 +3,6 @@
 `lowtide.torch` serves PyTorch; `python -m lowtide` is the command line.
 """
 
-from lowtide._lowtide import __version__, step
+from lowtide._lowtide import __version__, mark, step
 
-__all__ = ["__version__", "step"]
+__all__ = ["__version__", "mark", "step"]

@@ -8,8 +8,11 @@ from lowtide._lowtide import main as run
 
 def main() -> int:
     """Runs the command line with the arguments of this process."""
-    # `run` and `record` look here for the package.
+    # `run` and `record` look here for the package, and `run` for the library that it loads before a program.
     os.environ.setdefault("LOWTIDE_PYTHON", sys.executable)
+    library = os.path.join(os.path.dirname(os.path.abspath(__file__)), "liblowtide_malloc.so")
+    if os.path.isfile(library):
+        os.environ.setdefault("LOWTIDE_LIBRARY", library)
     return run(["lowtide", *sys.argv[1:]])
 
 

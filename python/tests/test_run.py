@@ -109,7 +109,7 @@ def test_every_process_has_a_file(tmp_path: Path) -> None:
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
     for arguments, words in [
-        (["run", PYTHON], "nothing is to be served"),
+        (["run", "--device", "--prefault", PYTHON], "is for the host's memory"),
         (["run", "--cpu"], "<COMMAND>"),
         (["run", "--cpu", "surely-not-there"], "cannot run surely-not-there"),
         (["run", "--cpu", "--limit", "1GiB", PYTHON], "--device"),

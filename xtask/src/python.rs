@@ -103,6 +103,9 @@ impl Environment {
         for old in wheels(folder) {
             fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
         }
+        let mut library = self.python(&["python/backend.py"]);
+        library.current_dir(&repository.root);
+        process::output(library)?;
         let python = self.folder.join("bin/python");
         let arguments = ["-m", "maturin", "build", "--release", "--interpreter"];
         let mut build = self.python(&arguments);
@@ -111,7 +114,14 @@ impl Environment {
         let [wheel] = &wheels(folder)[..] else { anyhow::bail!("maturin made not one wheel\n{}", output.trim_end()) };
         let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ensure!(name.contains("-cp311-abi3-"), "`{name}` is not for every Python from 3.11 on");
+        ensure!(self.holds(wheel, "lowtide/liblowtide_malloc.so"), "`{name}` has not the library that `run` loads");
         Ok(wheel.clone())
+    }
+
+    /// Whether a file is in a wheel.
+    fn holds(&self, wheel: &Path, file: &str) -> bool {
+        const LOOK: &str = "import sys, zipfile; sys.exit(sys.argv[2] not in zipfile.ZipFile(sys.argv[1]).namelist())";
+        works(self.python(&["-c", LOOK, &wheel.to_string_lossy(), file]))
     }
 
     fn python(&self, arguments: &[&str]) -> Command {

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, check, completions, demo, estimate, explain, plan, record, replay, report, run};
+use crate::{bench, check, completions, demo, estimate, explain, plan, record, replay, report, run, watch};
 
 /// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
 #[derive(Debug, Parser)]
@@ -24,6 +24,7 @@ Examples:
   lowtide report trace.csv.gz -o r.html   a page with pictures
   lowtide replay trace.csv.gz             what each allocator would reserve
   lowtide record -- python train.py       a trace of a program that uses PyTorch
+  lowtide watch -- python serve.py        whether its memory leaks
   lowtide check lifetimes.csv plan.csv    whether a plan holds
 
 Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
@@ -44,6 +45,8 @@ pub enum Verb {
     Record(record::Arguments),
     /// Run a program whose memory Lowtide serves
     Run(run::Arguments),
+    /// Tell what a program's memory does over time, and whether it leaks
+    Watch(watch::Arguments),
     /// Tell before renting a GPU whether a PyTorch model's training will fit
     Estimate(estimate::Arguments),
     /// Tell whether a plan holds

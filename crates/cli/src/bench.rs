@@ -1,5 +1,6 @@
-//! `lowtide bench`: measures what Lowtide does on files of the reader's choice, beside rivals in the same run.
+//! `lowtide bench`: measures what Lowtide does, beside rivals in the same run.
 
+pub mod host;
 pub mod plan;
 pub mod pool;
 
@@ -21,6 +22,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Train and infer on the CPU under each allocator
+    Host(host::Arguments),
     /// Plan many files, alone or beside other planners
     Plan(plan::Arguments),
     /// Serve recorded runs and made ones, beside PyTorch's allocators and malloc
@@ -30,6 +33,7 @@ enum What {
 /// Measures and tells.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     match &arguments.what {
+        What::Host(arguments) => host::run(arguments, console),
         What::Plan(arguments) => plan::run(arguments, console),
         What::Pool(arguments) => pool::run(arguments, console),
     }

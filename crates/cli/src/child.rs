@@ -1,33 +1,66 @@
-//! A program that is run with Lowtide in it: which Python has the package, what the program finds in its environment, and
-//! how it ends.
+//! A program that is run with Lowtide in it: what it finds in its environment, where it computes, how it ends and what it
+//! used.
+
+mod python;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 
+use lowtide_memory::{Placement, process};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
 use crate::{Answer, Failure, show};
-
-/// Prints where the package has what Python runs before a program.
-const ASK: &str = "import lowtide, os; print(os.path.join(os.path.dirname(lowtide.__file__), '_inject'))";
+pub(crate) use python::injection;
 
 /// A program, and what it is told by variables.
+#[derive(Clone)]
 pub(crate) struct Program<'a> {
     command: &'a [OsString],
     variables: Vec<(&'static str, OsString)>,
+    seat: Seat,
+}
+
+/// Where a program computes and has its memory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Seat {
+    /// The processors; all that there are where none is named.
+    pub processors: Vec<u32>,
+    pub placement: Placement,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub pid: u32,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// What it used.
+    pub usage: process::Ended,
+}
+
+impl Ended {
+    /// As a shell tells it: 128 and more for a program that a signal ended.
+    pub fn code(&self) -> u8 {
+        code(self.usage.status)
+    }
 }
 
 impl<'a> Program<'a> {
     pub fn new(command: &'a [OsString]) -> Self {
-        Self { command, variables: Vec::new() }
+        Self { command, variables: Vec::new(), seat: Seat::default() }
+    }
+
+    /// Its name, or path.
+    pub fn name(&self) -> &OsStr {
+        self.command.first().map(OsString::as_os_str).unwrap_or_default()
     }
 
     /// The program finds `value` under `name`.
@@ -36,25 +69,88 @@ impl<'a> Program<'a> {
         self
     }
 
-    /// Runs it to its end, with the streams of this process. Ctrl-C goes to the program and not to this process; what
-    /// else would end this process is passed on.
-    pub fn run(self) -> Result<Answer, Failure> {
-        let name = self.command.first().map(OsString::as_os_str).unwrap_or_default();
-        let folder = injection(name)?;
+    /// The program computes and has its memory there.
+    pub fn seated(mut self, seat: Seat) -> Self {
+        self.seat = seat;
+        self
+    }
+
+    /// Python, wherever the program runs it, runs what is in `folder` first.
+    pub fn injected(self, folder: PathBuf) -> Result<Self, Failure> {
         let mut paths = vec![folder];
         if let Some(known) = env::var_os("PYTHONPATH").filter(|known| !known.is_empty()) {
             paths.extend(env::split_paths(&known));
         }
         let paths = env::join_paths(paths)
             .map_err(|error| Failure::usage(format!("PYTHONPATH cannot be set: {error}"), "install it elsewhere"))?;
-        let child = Command::new(name)
-            .args(&self.command[1..])
-            .env("PYTHONPATH", paths)
-            .envs(self.variables)
-            .spawn()
-            .map_err(|error| failure(name, &error))?;
-        let status = Signals::block().wait(child).map_err(|error| failure(name, &error))?;
-        Ok(Answer::Ended(code(status)))
+        Ok(self.with("PYTHONPATH", paths))
+    }
+
+    /// Runs it to its end, with the package in every Python of it.
+    pub fn run(self) -> Result<Answer, Failure> {
+        let folder = injection(self.name())?;
+        let ended = self.injected(folder)?.run_to_end()?;
+        Ok(Answer::Ended(ended.code()))
+    }
+
+    /// Starts it, with the streams of this process.
+    pub fn start(self) -> Result<Child, Failure> {
+        let name = self.name().to_owned();
+        self.seat.spawn(&mut Self::command(self.command, self.variables), &name)
+    }
+
+    /// As [`start`](Self::start), after `keep_back`, which keeps signals from this process and not from the program.
+    pub fn start_behind(self, keep_back: impl FnOnce()) -> Result<Child, Failure> {
+        let name = self.name().to_owned();
+        let mut command = Self::command(self.command, self.variables);
+        process::keep_signals(&mut command).map_err(|error| failure(&name, &error))?;
+        keep_back();
+        self.seat.spawn(&mut command, &name)
+    }
+
+    fn command(words: &[OsString], variables: Vec<(&'static str, OsString)>) -> Command {
+        let mut command = Command::new(words.first().map(OsString::as_os_str).unwrap_or_default());
+        command.args(words.get(1..).unwrap_or_default()).envs(variables);
+        command
+    }
+
+    /// Runs it to its end, with the streams of this process. Ctrl-C goes to the program and not to this process; what
+    /// else would end this process is passed on.
+    pub fn run_to_end(self) -> Result<Ended, Failure> {
+        let name = self.name().to_owned();
+        let start = Instant::now();
+        let child = self.start()?;
+        let pid = child.id();
+        let usage = Signals::block().wait(&child).map_err(|error| failure(&name, &error))?;
+        Ok(Ended { pid, wall: start.elapsed(), usage })
+    }
+}
+
+impl Seat {
+    /// Starts `command` here.
+    pub fn spawn(&self, command: &mut Command, name: &OsStr) -> Result<Child, Failure> {
+        if *self == Self::default() {
+            return command.spawn().map_err(|error| failure(name, &error));
+        }
+        // A child inherits the place of the thread that starts it; this process keeps its own.
+        std::thread::scope(|scope| {
+            let starting = scope.spawn(|| {
+                self.take()?;
+                command.spawn().map_err(|error| failure(name, &error))
+            });
+            starting.join().unwrap_or_else(|_| Err(Failure::Fault("starting the program failed".to_owned())))
+        })
+    }
+
+    /// Takes it for the calling thread.
+    fn take(&self) -> Result<(), Failure> {
+        let refused = |error| {
+            Failure::usage(format!("the place cannot be taken: {error}"), "leave `--cpu-node` and `--mem-node` out")
+        };
+        if !self.processors.is_empty() {
+            process::run_on(&self.processors).map_err(refused)?;
+        }
+        process::place(&self.placement).map_err(refused)
     }
 }
 
@@ -69,7 +165,7 @@ fn failure(name: &OsStr, error: &std::io::Error) -> Failure {
 }
 
 /// As a shell tells it: 128 and more for a program that a signal ended.
-fn code(status: ExitStatus) -> u8 {
+pub(crate) fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
@@ -87,106 +183,52 @@ impl Signals {
     }
 
     /// Waits for `child`. What the terminal sends, it has sent to the child as well; the rest is passed on.
-    fn wait(self, mut child: Child) -> std::io::Result<ExitStatus> {
+    fn wait(self, child: &Child) -> std::io::Result<process::Ended> {
         let Self(set) = self;
-        let ended = Arc::new(AtomicBool::new(false));
-        let pid = i32::try_from(child.id()).map(Pid::from_raw);
-        let over = Arc::clone(&ended);
-        std::thread::spawn(move || {
-            while let Ok(signal) = set.wait() {
-                let Ok(pid) = pid else { return };
-                if over.load(Ordering::SeqCst) {
-                    return;
+        RUNNING.store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
+        PASSING_ON.call_once(|| {
+            std::thread::spawn(move || {
+                while let Ok(signal) = set.wait() {
+                    pass_on(signal);
                 }
-                if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
-                    let _ = kill(pid, signal);
-                }
-            }
+            });
         });
-        let status = child.wait();
-        ended.store(true, Ordering::SeqCst);
+        let usage = process::wait(child.id());
+        RUNNING.store(0, Ordering::SeqCst);
         let _ = set.thread_unblock();
-        status
+        usage
     }
 }
 
-/// The folder that makes Python start Lowtide in a program, of the first Python that has the package.
-fn injection(program: &OsStr) -> Result<PathBuf, Failure> {
-    let mut asked: Vec<String> = Vec::new();
-    for python in pythons(program) {
-        let answer = Command::new(&python).args(["-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-        if let Ok(answer) = answer
-            && answer.status.success()
-            && let Some(line) = String::from_utf8_lossy(&answer.stdout).lines().last()
-        {
-            let folder = PathBuf::from(line);
-            if folder.join("sitecustomize.py").is_file() {
-                return Ok(folder);
-            }
-        }
-        asked.push(show::path(Path::new(&python)));
-    }
-    let message = format!("no Python was found that has the package lowtide; asked: {}", asked.join(", "));
-    Err(Failure::usage(message, "install it where PyTorch is: pip install lowtide"))
-}
+/// The program that runs now; zero where none does.
+static RUNNING: AtomicI32 = AtomicI32::new(0);
 
-/// Where to ask: what started this command, what the program is run by, and the usual one.
-fn pythons(program: &OsStr) -> Vec<OsString> {
-    let own = env::var_os("LOWTIDE_PYTHON").filter(|own| !own.is_empty());
-    let is_python = Path::new(program).file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
-    let by_program = if is_python { Some(program.to_owned()) } else { interpreter(program) };
-    let mut pythons: Vec<OsString> = Vec::new();
-    for python in own.into_iter().chain(by_program).chain([OsString::from("python3")]) {
-        if !pythons.contains(&python) {
-            pythons.push(python);
-        }
-    }
-    pythons
-}
+/// The thread that hears signals is begun once, and stays.
+static PASSING_ON: Once = Once::new();
 
-/// The Python that a script names in its first line.
-fn interpreter(script: &OsStr) -> Option<OsString> {
-    let path = Path::new(script);
-    let found = if path.components().count() > 1 {
-        Some(path.to_owned())
-    } else {
-        env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(path)).find(|path| path.is_file())
-    };
-    let mut line = Vec::new();
-    BufReader::new(File::open(found?).ok()?.take(1024)).read_until(b'\n', &mut line).ok()?;
-    let line = String::from_utf8(line).ok()?;
-    let mut words = line.strip_prefix("#!")?.split_whitespace();
-    let first = words.next()?;
-    let word = if first.ends_with("/env") { words.find(|word| !word.starts_with('-'))? } else { first };
-    Path::new(word).file_name()?.to_string_lossy().starts_with("python").then(|| OsString::from(word))
+fn pass_on(signal: Signal) {
+    let pid = RUNNING.load(Ordering::SeqCst);
+    if pid > 0 && matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-
-    #[test]
-    fn the_interpreter_of_a_script_is_in_its_first_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("torchrun");
-        for (line, expected) in [
-            ("#!/opt/venv/bin/python3.11\nimport sys\n", Some("/opt/venv/bin/python3.11")),
-            ("#!/usr/bin/env -S python3 -u\n", Some("python3")),
-            ("#!/bin/sh\n", None),
-            ("\u{7f}ELF", None),
-            ("", None),
-        ] {
-            fs::write(&path, line).unwrap();
-            assert_eq!(interpreter(path.as_os_str()), expected.map(OsString::from), "{line:?}");
-        }
-        assert_eq!(interpreter(OsStr::new("surely/not/there")), None);
-    }
 
     #[test]
     fn a_signal_is_a_code_above_128() {
         assert_eq!(code(ExitStatus::from_raw(3 << 8)), 3);
         assert_eq!(code(ExitStatus::from_raw(9)), 137);
+    }
+
+    #[test]
+    fn a_program_tells_what_it_used() {
+        let command = ["sh", "-c", "exit $CODE"].map(OsString::from);
+        let seat = Seat { processors: vec![0], placement: Placement::Anywhere };
+        let ended = Program::new(&command).with("CODE", "4").seated(seat).run_to_end().unwrap();
+        assert_eq!(ended.code(), 4);
+        assert!(ended.usage.minor_faults > 0 && ended.wall > Duration::ZERO);
     }
 }

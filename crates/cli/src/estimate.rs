@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments, _console: &mut Console) -> Result<Answer, Fail
 }
 
 /// The Python that started this, that of the active environment, or the usual one.
-fn python() -> OsString {
+pub(crate) fn python() -> OsString {
     let own = env::var_os("LOWTIDE_PYTHON").filter(|own| !own.is_empty());
     let active = env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty());
     own.or_else(|| active.map(|folder| Path::new(&folder).join("bin").join("python3").into_os_string()))

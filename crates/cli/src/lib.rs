@@ -36,6 +36,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod synthetic;
+pub mod watch;
 
 use std::ffi::OsString;
 
@@ -77,6 +78,7 @@ fn dispatch(verb: Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Replay(arguments) => replay::run(&arguments, console),
         Verb::Record(arguments) => record::run(&arguments, console),
         Verb::Run(arguments) => run::run(&arguments, console),
+        Verb::Watch(arguments) => watch::run(&arguments, console),
         Verb::Estimate(arguments) => estimate::run(&arguments, console),
         Verb::Check(arguments) => check::run(&arguments, console),
         Verb::Bench(arguments) => bench::run(&arguments, console),

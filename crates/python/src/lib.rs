@@ -10,6 +10,7 @@ mod cuda;
 mod device;
 mod fleet;
 mod hooks;
+mod marks;
 mod pinned;
 mod ranges;
 mod recorder;
@@ -36,6 +37,8 @@ mod _lowtide {
         device_history, device_stats, device_warnings, limit_device, measure_hooks, raises_out_of_memory, reset_peaks,
         serve_devices, trim_devices,
     };
+    #[pymodule_export]
+    use super::marks::mark;
     #[pymodule_export]
     use super::pinned::{pinned_stats, serve_pinned};
     #[pymodule_export]

@@ -1,8 +1,13 @@
-//! The steps of the program: whoever serves or records memory is told when one is closed.
+//! The steps of the program: whoever serves or records memory is told when one is closed, the library that was loaded
+//! before the program among them.
 
-use std::sync::{Mutex, PoisonError};
+#![expect(unsafe_code, reason = "calls a function of another library")]
+
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
+
+use crate::marks;
 
 static LISTENERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
@@ -22,5 +27,21 @@ pub(crate) fn step(python: Python<'_>) {
         for listener in listeners {
             listener();
         }
+        marks::step();
+        if let Some(step) = preloaded() {
+            // SAFETY: the function takes nothing and may be called by any thread.
+            unsafe { step() };
+        }
     });
+}
+
+/// The function that closes a step in the library which `lowtide run` loads before a program; none without it.
+fn preloaded() -> Option<unsafe extern "C" fn()> {
+    static FOUND: OnceLock<Option<unsafe extern "C" fn()>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: the name ends in zero.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"lowtide_step".as_ptr()) };
+        // SAFETY: whoever has a function of this name has it with this signature.
+        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn()>(found) })
+    })
 }

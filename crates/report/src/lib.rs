@@ -19,6 +19,7 @@ mod page;
 mod scene;
 mod site;
 mod terminal;
+mod watched;
 mod words;
 
 pub use alive::{Holding, alive_at, peak};
@@ -35,3 +36,4 @@ pub use page::{Page, page};
 pub use scene::{Shown, carried};
 use site::line;
 pub use terminal::terminal;
+pub use watched::{Watched, WatchedAction, WatchedSeries, WatchedTrend, watched};

@@ -29,11 +29,13 @@ pub struct Page<'a> {
 }
 
 const TEMPLATE: &str = include_str!("../assets/page.html");
-const STYLE: &str = include_str!("../assets/page.css");
+pub(crate) const STYLE: &str = include_str!("../assets/page.css");
+pub(crate) const NUMBERS: &str = include_str!("../assets/numbers.js");
+pub(crate) const PALETTE: &str = include_str!("../assets/palette.js");
 const SCRIPTS: [&str; 9] = [
-    include_str!("../assets/numbers.js"),
+    NUMBERS,
     include_str!("../assets/columns.js"),
-    include_str!("../assets/palette.js"),
+    PALETTE,
     include_str!("../assets/main.js"),
     include_str!("../assets/state.js"),
     include_str!("../assets/map.js"),
@@ -52,28 +54,31 @@ pub fn page(page: &Page<'_>) -> String {
         let _ = writeln!(data, "{usage}\n<script type=\"application/x-lowtide-view\">{view}</script>");
     }
     let (moment, table) = table(page.runs);
-    filled(&[
-        ("generator", &escaped(page.generator)),
-        ("title", &escaped(page.title)),
-        ("headline", &escaped(page.headline)),
-        ("style", STYLE),
-        ("moment", &moment),
-        ("table", &table),
-        ("notes", &notes(page.notes)),
-        ("comparison", &comparison(page.differences)),
-        ("findings", &page.runs.iter().enumerate().map(|run| findings(run, page.runs.len())).collect::<String>()),
-        // Inside a script only `<` can end it.
-        ("scene", &scene.replace('<', "\\u003c")),
-        ("script", &format!("(() => {{\n\"use strict\";\n{}}})();", SCRIPTS.concat())),
-        ("data", &data),
-    ])
+    filled(
+        TEMPLATE,
+        &[
+            ("generator", &escaped(page.generator)),
+            ("title", &escaped(page.title)),
+            ("headline", &escaped(page.headline)),
+            ("style", STYLE),
+            ("moment", &moment),
+            ("table", &table),
+            ("notes", &notes(page.notes)),
+            ("comparison", &comparison(page.differences)),
+            ("findings", &page.runs.iter().enumerate().map(|run| findings(run, page.runs.len())).collect::<String>()),
+            // Inside a script only `<` can end it.
+            ("scene", &scene.replace('<', "\\u003c")),
+            ("script", &format!("(() => {{\n\"use strict\";\n{}}})();", SCRIPTS.concat())),
+            ("data", &data),
+        ],
+    )
 }
 
-/// The template with its places filled, in one pass: what is filled in is not looked into again.
-fn filled(places: &[(&str, &str)]) -> String {
-    let length = TEMPLATE.len() + places.iter().map(|(_, text)| text.len()).sum::<usize>();
+/// A template with its places filled, in one pass: what is filled in is not looked into again.
+pub(crate) fn filled(template: &str, places: &[(&str, &str)]) -> String {
+    let length = template.len() + places.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut page = String::with_capacity(length);
-    let mut rest = TEMPLATE;
+    let mut rest = template;
     while let Some((before, behind)) = rest.split_once("{{") {
         let (name, after) = behind.split_once("}}").expect("the template closes its places");
         let text = places.iter().find(|(place, _)| *place == name).map(|(_, text)| *text);
@@ -166,7 +171,7 @@ fn comparison(differences: &[Difference]) -> String {
     )
 }
 
-fn notes(notes: &[String]) -> String {
+pub(crate) fn notes(notes: &[String]) -> String {
     notes.iter().fold(String::new(), |mut all, note| {
         let _ = write!(all, "<p class=\"note\">Note: {}</p>", escaped(note));
         all
@@ -174,13 +179,13 @@ fn notes(notes: &[String]) -> String {
 }
 
 /// A sentence, with what stands between backticks set as code.
-fn prose(text: &str) -> String {
+pub(crate) fn prose(text: &str) -> String {
     let parts = text.split('`').enumerate();
     parts.map(|(n, part)| if n % 2 == 1 { format!("<code>{}</code>", escaped(part)) } else { escaped(part) }).collect()
 }
 
 /// Text that can stand between tags and in attributes.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -1,4 +1,4 @@
-"""What `lowtide run` and `lowtide record` ask of a program by variables, done as soon as it has imported PyTorch."""
+"""What `lowtide run`, `record` and `watch` ask of a program by variables, done as soon as it has imported PyTorch."""
 
 from __future__ import annotations
 
@@ -12,20 +12,32 @@ _ENDINGS = (".csv.gz", ".csv")
 
 
 def start() -> None:
-    """Does what `LOWTIDE_RUN` and `LOWTIDE_RECORD` ask for. What cannot be done is said in a line on stderr, and the
-    program goes on without; with `LOWTIDE_STRICT` it is an error."""
+    """Does what `LOWTIDE_RUN`, `LOWTIDE_RECORD` and `LOWTIDE_MARK` ask for. What cannot be done is said in a line on
+    stderr, and the program goes on without; with `LOWTIDE_STRICT` it is an error."""
     for part in filter(None, os.environ.get("LOWTIDE_RUN", "").split(",")):
-        _attempt(f"serving {part} memory", lambda part=part: _install(part))
+        if part == "host":
+            _attempt("following the steps", _follow)
+        else:
+            _attempt(f"serving {part} memory", lambda part=part: _install(part))
     path = os.environ.get("LOWTIDE_RECORD")
     if path:
         _attempt("recording", lambda: _record(path))
+    if os.environ.get("LOWTIDE_MARK") == "step":
+        _attempt("marking steps", _follow)
+
+
+def _follow() -> None:
+    """Has the steps told: the library that serves the host and `lowtide watch` only have to know of them."""
+    from lowtide.torch import steps
+
+    steps.follow()
 
 
 def _install(part: str) -> None:
     from lowtide.torch import install
 
     if part not in ("device", "cpu", "pinned"):
-        raise ValueError(f"LOWTIDE_RUN names {part}; it knows device, cpu and pinned")
+        raise ValueError(f"LOWTIDE_RUN names {part}; it knows host, device, cpu and pinned")
     install(
         device=part == "device",
         cpu=part == "cpu",

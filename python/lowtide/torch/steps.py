@@ -19,5 +19,10 @@ def follow() -> None:
         _followed = True
 
 
+def follows() -> bool:
+    """Whether steps are followed."""
+    return _followed
+
+
 def _stepped(*_: Any) -> None:
     step()

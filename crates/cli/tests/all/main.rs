@@ -16,5 +16,7 @@ mod pool;
 mod record;
 mod replay;
 mod report;
+mod run;
 mod support;
+mod watch;
 mod writing;

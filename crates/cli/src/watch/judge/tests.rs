@@ -1,0 +1,218 @@
+//! Verdicts on series of many kinds, with many seeds each.
+
+use super::*;
+
+/// Chance that is the same every time.
+struct Chance(u64);
+
+impl Chance {
+    /// From 0 up to 1.
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Around 0, most within 1 of it.
+    fn noise(&mut self) -> f64 {
+        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
+    }
+}
+
+const MIB: f64 = 1_048_576.0;
+
+/// A run of 60 seconds with ten samples a second, its memory in MiB; judged as the verb does by default.
+fn verdict(mut memory: impl FnMut(f64) -> f64) -> Judgement {
+    let points: Vec<Point> =
+        (0..600).map(|n| f64::from(n) / 10.0).map(|at| Point { at, value: memory(at).max(0.0) * MIB }).collect();
+    Judge { rate: MIB / 60.0, growth: MIB, from: 30.0, settled: 15.0, shortest: 2.5 }.judge(&points)
+}
+
+/// Of 40 seeds, how many come to `expected`.
+fn share(expected: Verdict, memory: impl Fn(f64, &mut Chance) -> f64) -> usize {
+    let judged = (0..40).map(|seed| {
+        let mut chance = Chance(seed);
+        verdict(|at| memory(at, &mut chance)).verdict
+    });
+    judged.filter(|&verdict| verdict == expected).count()
+}
+
+#[test]
+fn a_plateau_after_warming_up_is_stable() {
+    assert_eq!(verdict(|_| 500.0).verdict, Verdict::Stable);
+    assert_eq!(verdict(|at| 500.0 + (at * 50.0).min(400.0)).verdict, Verdict::Stable);
+    for noise in [0.1, 1.0, 10.0, 100.0] {
+        let stable = share(Verdict::Stable, |at, chance| 500.0 + (at * 20.0).min(400.0) + noise * chance.noise());
+        assert!(stable >= 39, "{noise}: {stable}");
+    }
+}
+
+#[test]
+fn a_plateau_that_is_reached_in_the_second_half_is_no_leak() {
+    for until in [32.0, 36.0, 45.0, 50.0] {
+        let verdict = verdict(|at| 500.0 + 10.0 * at.min(until)).verdict;
+        assert_ne!(verdict, Verdict::Leaking, "{until}");
+    }
+}
+
+#[test]
+fn linear_growth_leaks_and_its_slope_is_told() {
+    for per_second in [0.05, 0.5, 5.0, 50.0] {
+        let judgement = verdict(|at| 500.0 + per_second * at);
+        assert_eq!(judgement.verdict, Verdict::Leaking, "{per_second}");
+        let slope = judgement.trend.unwrap().slope / MIB;
+        assert!((slope - per_second).abs() < 0.02 * per_second, "{slope}");
+    }
+    for noise in [0.1, 0.5, 2.0] {
+        let leaking = share(Verdict::Leaking, |at, chance| 500.0 + 0.5 * at + noise * chance.noise());
+        assert!(leaking >= 38, "{noise}: {leaking}");
+    }
+}
+
+#[test]
+fn a_leak_behind_a_steep_start_or_a_spike_is_found() {
+    assert_eq!(verdict(|at| 500.0 + (at * 300.0).min(3000.0) + 0.5 * at).verdict, Verdict::Leaking);
+    let spike = |at: f64| if (2.0..8.0).contains(&at) { 4000.0 } else { 900.0 + 0.5 * at };
+    assert_eq!(verdict(spike).verdict, Verdict::Leaking);
+}
+
+#[test]
+fn growth_too_slow_to_be_called_a_leak_is_stable() {
+    assert_eq!(verdict(|at| 500.0 + 0.01 * at).verdict, Verdict::Stable);
+    let all: Vec<Point> = (0..600).map(|n| Point { at: f64::from(n), value: f64::from(n) * MIB }).collect();
+    let judge = Judge { rate: 2.0 * MIB, growth: MIB, from: 300.0, settled: 150.0, shortest: 0.0 };
+    assert_eq!(judge.judge(&all).verdict, Verdict::Stable);
+}
+
+#[test]
+fn a_sawtooth_that_returns_to_its_floor_is_stable_whatever_its_period() {
+    for period in [0.3, 0.7, 1.0, 2.3, 3.7, 5.0, 7.9, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0] {
+        for phase in 0..10 {
+            let shift = f64::from(phase) / 10.0;
+            let judgement = verdict(|at| 500.0 + 300.0 * (at / period + shift).fract());
+            assert_ne!(judgement.verdict, Verdict::Leaking, "{period} {shift} {judgement:?}");
+            if period < 5.0 {
+                assert_eq!(judgement.verdict, Verdict::Stable, "{period} {shift} {judgement:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sawtooth_whose_floor_rises_leaks() {
+    for period in [0.5, 1.0, 2.0, 3.0, 4.0] {
+        let judgement = verdict(|at| 500.0 + 2.0 * at + 100.0 * (at / period).fract());
+        assert_eq!(judgement.verdict, Verdict::Leaking, "{period} {judgement:?}");
+    }
+}
+
+#[test]
+fn a_collector_that_runs_when_it_likes_is_judged_by_its_floor() {
+    let collected = |leak: f64| {
+        move |seed: u64| {
+            let (mut chance, mut garbage, mut limit) = (Chance(seed), 0.0, 100.0);
+            verdict(|at| {
+                garbage += 8.0 * chance.next();
+                if garbage > limit {
+                    (garbage, limit) = (5.0 * chance.next(), 70.0 + 60.0 * chance.next());
+                }
+                400.0 + leak * at + garbage
+            })
+            .verdict
+        }
+    };
+    let count = |leak, expected| (0..40).map(collected(leak)).filter(|&verdict| verdict == expected).count();
+    assert!(count(0.0, Verdict::Stable) >= 39, "{}", count(0.0, Verdict::Stable));
+    assert!(count(3.0, Verdict::Leaking) >= 38, "{}", count(3.0, Verdict::Leaking));
+}
+
+#[test]
+fn growth_that_bends_is_warming() {
+    for scale in [50.0, 300.0] {
+        assert_eq!(verdict(|at| 500.0 + scale * (1.0 + at).ln()).verdict, Verdict::Warming, "{scale}");
+        assert_eq!(verdict(|at| 500.0 + scale * at.sqrt()).verdict, Verdict::Warming, "{scale}");
+    }
+    for decay in [15.0, 30.0, 60.0] {
+        let memory = |at: f64| 500.0 + 1000.0 * (1.0 - (-at / decay).exp());
+        assert_eq!(verdict(memory).verdict, Verdict::Warming, "{decay}");
+    }
+    let warming = share(Verdict::Warming, |at, chance| 500.0 + 200.0 * (1.0 + at).ln() + 1.0 * chance.noise());
+    assert!(warming >= 38, "{warming}");
+}
+
+#[test]
+fn one_step_up_is_no_leak_and_a_staircase_is_one() {
+    for at_step in [10.0, 29.0, 35.0, 45.0, 55.0, 59.0] {
+        for noise in [0.0, 0.5] {
+            let leaking = share(Verdict::Leaking, |at, chance| {
+                500.0 + if at >= at_step { 200.0 } else { 0.0 } + noise * chance.noise()
+            });
+            assert!(leaking <= 1, "{at_step} {noise}: {leaking}");
+        }
+    }
+    for stairs in [1.0, 2.0, 4.0] {
+        let judgement = verdict(|at| 500.0 + 20.0 * (at / stairs).floor());
+        assert_eq!(judgement.verdict, Verdict::Leaking, "{stairs} {judgement:?}");
+    }
+}
+
+#[test]
+fn shrinking_is_stable() {
+    assert_eq!(verdict(|at| 900.0 - 5.0 * at).verdict, Verdict::Stable);
+    assert_eq!(verdict(|at| if at < 45.0 { 900.0 } else { 300.0 }).verdict, Verdict::Stable);
+}
+
+#[test]
+fn the_end_of_a_program_does_not_hide_its_leak() {
+    for ending in [59.9, 59.0, 58.0] {
+        let memory = |at: f64| if at < ending { 500.0 + 5.0 * at } else { 20.0 };
+        assert_eq!(verdict(memory).verdict, Verdict::Leaking, "{ending}");
+    }
+}
+
+#[test]
+fn what_is_too_short_is_said_to_be() {
+    let judge = Judge { rate: 1.0, growth: MIB, from: 0.0, settled: 0.0, shortest: 2.5 };
+    for count in 0..20_u32 {
+        let points: Vec<Point> =
+            (0..count).map(|n| Point { at: f64::from(n) / 10.0, value: f64::from(n) * 100.0 * MIB }).collect();
+        let judgement = judge.judge(&points);
+        assert_eq!((judgement.verdict, judgement.reason), (Verdict::Warming, Reason::TooShort), "{count}");
+    }
+}
+
+#[test]
+fn odd_series_are_no_trouble() {
+    let judge = Judge { rate: 0.0, growth: 0.0, from: 0.0, settled: 0.0, shortest: 0.0 };
+    let same = vec![Point { at: 1.0, value: 1.0 }; 50];
+    assert_eq!(judge.judge(&same).reason, Reason::TooShort);
+    for seed in 0..200 {
+        let mut chance = Chance(seed);
+        let count = (chance.next() * 300.0) as usize;
+        let mut at = 0.0;
+        let points: Vec<Point> = (0..count)
+            .map(|_| {
+                at += chance.next() * 3.0;
+                Point { at, value: chance.next() * 1e12 }
+            })
+            .collect();
+        let judgement = judge.judge(&points);
+        assert!(judgement.trend.is_none_or(|trend| trend.low <= trend.slope && trend.slope <= trend.high));
+    }
+}
+
+#[test]
+fn a_random_walk_is_seldom_called_a_leak() {
+    let mut leaking = 0;
+    for seed in 0..100 {
+        let (mut chance, mut level) = (Chance(seed), 2000.0);
+        let judgement = verdict(|_| {
+            level += 3.0 * chance.noise();
+            level
+        });
+        leaking += usize::from(judgement.verdict == Verdict::Leaking);
+    }
+    assert!(leaking <= 25, "{leaking}");
+}

@@ -1,0 +1,163 @@
+//! The watching itself: a sample whenever it is time, and an action closed at every mark, until there is nothing left to
+//! watch or somebody says so.
+
+use std::io::ErrorKind;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::Event;
+use super::actions::Actions;
+use super::live::Live;
+use super::series::Series;
+use super::subject::{Faults, Sample, Subject};
+
+/// Looking takes at most one part in so many of the time.
+const SHARE: u32 = 50;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    pub seconds: f64,
+    pub series: Series,
+    pub actions: Actions,
+    /// The most that is known to have been resident at once.
+    pub peak: u64,
+    /// The most that it can have been.
+    pub ceiling: u64,
+    /// Whether a peak can be lower than it was, because the system did not let it be counted anew.
+    pub is_sampled: bool,
+    /// While it was watched.
+    pub faults: Faults,
+    /// The most that there were at once.
+    pub processes: usize,
+    pub notes: Vec<String>,
+    /// Whether watching ended before what was watched.
+    pub stopped: bool,
+}
+
+impl Observed {
+    /// Whether the peak is what the system counted, and not only the highest of what was seen.
+    pub fn is_exact(&self) -> bool {
+        self.peak >= self.ceiling && !self.is_sampled
+    }
+}
+
+/// How to watch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub interval: Duration,
+    /// No longer than this.
+    pub limit: Option<Duration>,
+    /// The program that was started to be watched: signals are passed on to it.
+    pub program: Option<Pid>,
+}
+
+struct Watching<'a> {
+    subject: &'a mut Subject,
+    start: Instant,
+    observed: Observed,
+    /// The peak of the action that goes on.
+    action_peak: u64,
+    first_faults: Option<Faults>,
+    last: Sample,
+    refusal_is_told: bool,
+}
+
+/// Watches `subject`. Events end it, or the end of what is watched.
+pub(super) fn observe(subject: &mut Subject, events: &Receiver<Event>, pace: Pace, live: &mut Live) -> Observed {
+    let start = Instant::now();
+    let mut watching = Watching {
+        subject,
+        start,
+        observed: Observed::default(),
+        action_peak: 0,
+        first_faults: pace.program.map(|_| Faults::default()),
+        last: Sample::default(),
+        refusal_is_told: false,
+    };
+    let mut due = start;
+    loop {
+        let now = Instant::now();
+        if pace.limit.is_some_and(|limit| now - start >= limit) {
+            watching.observed.stopped = true;
+            break;
+        }
+        if now >= due {
+            if !watching.sample() {
+                break;
+            }
+            let took = now.elapsed();
+            due = now + pace.interval.max(took * SHARE);
+            live.show(start.elapsed(), &watching.last, &watching.observed);
+        }
+        let until = pace.limit.map_or(due, |limit| due.min(start + limit));
+        match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Event::Mark(name)) => watching.close(&name),
+            Ok(Event::End(signal)) => {
+                let Some(program) = pace.program else {
+                    watching.observed.stopped = true;
+                    break;
+                };
+                pass_on(signal, program);
+            }
+            Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    watching.ended()
+}
+
+/// What the terminal sends, it has sent to the program as well.
+fn pass_on(signal: Signal, program: Pid) {
+    if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+        let _ = kill(program, signal);
+    }
+}
+
+impl Watching<'_> {
+    /// Looks once; `false` where there is nothing left to see.
+    fn sample(&mut self) -> bool {
+        let Some(sample) = self.subject.sample() else { return false };
+        let at = self.start.elapsed().as_secs_f64();
+        self.observed.series.push(at, sample);
+        self.observed.peak = self.observed.peak.max(sample.peak);
+        self.action_peak = self.action_peak.max(sample.peak);
+        self.observed.processes = self.observed.processes.max(sample.processes);
+        self.observed.ceiling = self.observed.ceiling.max(sample.ceiling);
+        self.first_faults.get_or_insert(sample.faults);
+        self.last = sample;
+        true
+    }
+
+    /// An action ends here.
+    fn close(&mut self, name: &str) {
+        // What the program did between this moment and its mark is small; what it did before the last look is not.
+        self.sample();
+        let at = self.start.elapsed().as_secs_f64();
+        self.observed.actions.close(name, at, self.action_peak, self.last.file);
+        if let Err(error) = self.subject.reset_peaks()
+            && !self.refusal_is_told
+        {
+            self.refusal_is_told = true;
+            let why =
+                if error.kind() == ErrorKind::PermissionDenied { "permission denied" } else { &error.to_string() };
+            self.observed.notes.push(format!(
+                "the system refuses to reset the peak ({why}); the peak of an action is the highest that was seen"
+            ));
+        }
+        self.action_peak = self.last.resident;
+    }
+
+    fn ended(mut self) -> Observed {
+        let first = self.first_faults.unwrap_or_default();
+        let last = self.last.faults;
+        self.observed.faults =
+            Faults { minor: last.minor.saturating_sub(first.minor), major: last.major.saturating_sub(first.major) };
+        self.observed.seconds = self.start.elapsed().as_secs_f64();
+        self.observed.is_sampled = self.subject.was_refused();
+        self.observed
+    }
+}

@@ -1,0 +1,219 @@
+//! `lowtide run` on the host: what gets into a program, where it runs, and what is told of it. A small library stands for
+//! the one that serves memory: it writes a summary when a process ends, and shows what it was told.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::support::{Ended, Folder, lowtide};
+
+/// Writes `FOLDER/PID.json` at exit, and at the exit without farewell of a shell, with the steps that were marked.
+const STAND_IN: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int steps;
+void lowtide_step(void) { steps++; }
+__attribute__((destructor)) static void summary(void) {
+    const char *folder = getenv("LOWTIDE_SUMMARY"), *below = getenv("LOWTIDE_BELOW"), *bad = getenv("STAND_IN_BAD");
+    char path[4096];
+    if (!folder) return;
+    snprintf(path, sizeof path, "%s/%d.json", folder, (int)getpid());
+    FILE *file = fopen(path, "w");
+    if (!file) return;
+    if (bad) { fputs("{", file); fclose(file); return; }
+    fprintf(file, "{\"version\":1,\"pid\":%d,\"command\":\"stand-in\",\"seconds\":1.5,\"steps\":%d,\"steps_by\":\"marks\","
+        "\"planned_from_step\":4,\"faults\":{\"total\":99,\"per_step_before_plan\":1000.0,\"per_step_after_plan\":0.0},"
+        "\"peak_rss_bytes\":%d,\"large\":{\"allocations\":10,\"hits\":5,\"misses\":0,\"peak_live_bytes\":1048576},"
+        "\"huge_page_bytes\":1048576,\"arena_resident_bytes\":2097152,\"below\":\"%s\",\"stepped_aside\":null,"
+        "\"warnings\":[]}", (int)getpid(), steps + 40, getenv("STAND_IN_LARGE") ? 8388608 : 4194304, below);
+    fclose(file);
+}
+void _exit(int code) { summary(); syscall(SYS_exit_group, code); __builtin_unreachable(); }
+"#;
+
+/// The stand-in, made once for all tests.
+fn stand_in() -> PathBuf {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    let folder = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("stand.c"), STAND_IN).unwrap();
+        let made = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o", "libstand.so", "stand.c"])
+            .current_dir(folder.path())
+            .status();
+        assert!(made.unwrap().success());
+        folder
+    });
+    folder.path().join("libstand.so")
+}
+
+fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    run_in(&Folder::new(), arguments, variables)
+}
+
+/// Runs the command without any Python, and with the stand-in.
+fn run_in(folder: &Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let mut command = lowtide(arguments);
+    command.current_dir(folder.path()).env("LOWTIDE_LIBRARY", stand_in()).env("LOWTIDE_PYTHON", "/no/python");
+    for name in ["LD_PRELOAD", "MALLOC_CONF", "PYTHONPATH"] {
+        command.env_remove(name);
+    }
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), data: text(output.stdout), talk: text(output.stderr) }
+}
+
+fn run(arguments: &[&str]) -> Ended {
+    run_with(arguments, &[])
+}
+
+#[test]
+fn the_host_is_served_where_nothing_is_named_and_the_end_is_told() {
+    let ended = run(&["run", "--", "sh", "-c", "echo $LD_PRELOAD $LOWTIDE_RUN $LOWTIDE_BELOW; exit 5"]);
+    assert_eq!(ended.code, Some(5), "{}", ended.talk);
+    assert_eq!(ended.data, format!("{} host glibc\n", stand_in().display()));
+    for words in [
+        "lowtide: stand-in, process ",
+        "40 steps marked by the program, planned from step 4 · 1.5 s",
+        "faults       1,000 a step before the plan, 0 after",
+        "peak         4.0 MiB resident · large blocks 1.0 MiB at most",
+        "plan         100.0% of 5 large allocations hit",
+        "huge pages   50.0% of 2.0 MiB",
+        "next: `lowtide run --compare -- sh -c",
+    ] {
+        assert!(ended.talk.contains(words), "{words}: {}", ended.talk);
+    }
+    assert!(run(&["run", "--quiet", "--", "true"]).talk.is_empty());
+}
+
+#[test]
+fn flags_reach_the_program() {
+    let names = "LOWTIDE_PAGES LOWTIDE_PREFAULT LOWTIDE_DECAY LOWTIDE_LEARN LOWTIDE_TRIM_BELOW MALLOC_ARENA_MAX \
+                 MALLOC_TRIM_THRESHOLD_";
+    let script = format!("for n in {names}; do eval echo $n=\\$$n; done");
+    let flags =
+        "--pages base --prefault --decay 2.5 --no-learn --trim-below step --arena-max 2 --trim-threshold 128KiB";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let ended = run(&[&["run"], &flags[..], &["--", "sh", "-c", &script]].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    let expected = "LOWTIDE_PAGES=base LOWTIDE_PREFAULT=1 LOWTIDE_DECAY=2.5 LOWTIDE_LEARN=0 LOWTIDE_TRIM_BELOW=step \
+                    MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072";
+    assert_eq!(ended.data.split_whitespace().collect::<Vec<_>>().join(" "), expected);
+}
+
+#[test]
+fn a_library_that_was_preloaded_stays_behind() {
+    let other = Folder::new();
+    let copy = other.at("libother.so");
+    fs::copy(stand_in(), &copy).unwrap();
+    let before = copy.to_str().unwrap();
+    let ended = run_with(&["run", "--", "sh", "-c", "echo $LD_PRELOAD"], &[("LD_PRELOAD", before)]);
+    assert_eq!(ended.data, format!("{}:{before}\n", stand_in().display()));
+}
+
+#[test]
+fn the_allocator_below_is_found_by_path_and_has_its_settings() {
+    let folder = Folder::new();
+    let below = folder.at("libjemalloc.so.2");
+    fs::copy(stand_in(), &below).unwrap();
+    let below = below.to_str().unwrap();
+    let script = "echo $LD_PRELOAD $LOWTIDE_BELOW $MALLOC_CONF";
+    let ended = run(&["run", "--below", below, "--", "sh", "-c", script]);
+    let expected = format!("{}:{below} jemalloc dirty_decay_ms:-1,muzzy_decay_ms:-1\n", stand_in().display());
+    assert_eq!(ended.data, expected, "{}", ended.talk);
+    assert!(!ended.talk.contains("warning"), "{}", ended.talk);
+    let conf = "background_thread:true,metadata_thp:auto,dirty_decay_ms:20000,muzzy_decay_ms:20000";
+    let ended = run(&["run", "--below", below, "--malloc-conf", conf, "--", "sh", "-c", "echo $MALLOC_CONF"]);
+    assert_eq!(ended.data, format!("{conf}\n"));
+    assert!(ended.talk.starts_with("warning: with dirty_decay_ms:20000"), "{}", ended.talk);
+}
+
+#[test]
+fn the_largest_process_has_the_block_and_the_others_a_line() {
+    let ended = run(&["run", "--", "sh", "-c", "sh -c 'exit 0'; STAND_IN_LARGE=1 sh -c 'exit 0'; exit 0"]);
+    assert!(ended.talk.contains("peak         8.0 MiB"), "{}", ended.talk);
+    assert!(ended.talk.contains("  and 2 other processes, with at most 4.0 MiB\n"), "{}", ended.talk);
+}
+
+#[test]
+fn a_process_that_left_no_summary_is_told() {
+    let ended = run(&["run", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(ended.code, Some(137));
+    assert!(ended.talk.contains("left no summary: it was killed"), "{}", ended.talk);
+    let ended = run_with(&["run", "--", "sh", "-c", "exit 0"], &[("STAND_IN_BAD", "1")]);
+    assert!(ended.talk.contains("1 summary cannot be read"), "{}", ended.talk);
+}
+
+#[test]
+fn all_summaries_are_written_for_machines() {
+    let folder = Folder::new();
+    let ended = run_in(&folder, &["run", "-o", "run.json", "--", "sh", "-c", "sh -c 'exit 0'; exit 3"], &[]);
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.talk.ends_with("wrote run.json\n"), "{}", ended.talk);
+    let report: Value = serde_json::from_str(&folder.read("run.json")).unwrap();
+    assert_eq!((&report["version"], &report["exit_code"]), (&Value::from(1), &Value::from(3)));
+    assert_eq!(report["processes"].as_array().unwrap().len(), 2);
+    assert_eq!(report["processes"][0]["steps"], 40);
+    assert!(report["minor_faults"].as_u64().unwrap() > 0 && report["compare"].is_null());
+}
+
+#[test]
+fn a_comparison_runs_it_without_and_with() {
+    let folder = Folder::new();
+    let script = "echo ${LD_PRELOAD:-none}; head -c 3000000 /dev/zero | sort | wc -c";
+    let ended = run_in(&folder, &["run", "--compare", "-o", "c.json", "--", "sh", "-c", script], &[]);
+    assert_eq!(ended.data, format!("none\n3000001\n{}\n3000001\n", stand_in().display()), "{}", ended.talk);
+    for words in ["without", "with  ratio", "wall", "CPU, system", "minor faults", "peak RSS", "next: `lowtide watch"] {
+        assert!(ended.talk.contains(words), "{words}: {}", ended.talk);
+    }
+    let report: Value = serde_json::from_str(&folder.read("c.json")).unwrap();
+    assert!(report["compare"]["without"]["peak_rss_bytes"].as_u64().unwrap() > 1 << 20);
+    let failing = run(&["run", "--compare", "--", "sh", "-c", "exit 9"]);
+    assert_eq!(failing.code, Some(9));
+    assert!(failing.talk.contains("not compared: without Lowtide it ended with code 9"), "{}", failing.talk);
+}
+
+#[test]
+fn a_program_runs_on_the_nodes_that_are_named() {
+    let script = "grep -c 'bind:0' /proc/self/numa_maps; grep Cpus_allowed_list /proc/self/status";
+    let ended = run(&["run", "--cpu-node", "0", "--mem-node", "0", "--", "sh", "-c", script]);
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert_ne!(ended.data.lines().next(), Some("0"), "{}", ended.data);
+    let ended = run(&["run", "--interleave", "all", "--", "sh", "-c", "grep -c interleave /proc/self/numa_maps"]);
+    assert_ne!(ended.data, "0\n", "{}", ended.talk);
+    let ended = run(&["run", "--cpu-node", "99", "--", "true"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.talk.contains("there is no node 99") && ended.talk.contains("this machine has node"),
+        "{}",
+        ended.talk
+    );
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    for (arguments, words) in [
+        (&["run", "--below", "hoard", "--", "echo", "ran"][..], "is no allocator that is known"),
+        (&["run", "--below", "/no/libjemalloc.so", "--", "echo", "ran"], "is not there"),
+        (&["run", "--device", "--prefault", "--", "echo", "ran"], "`--prefault` is for the host's memory"),
+        (&["run", "--decay", "-1", "--", "echo", "ran"], "must not be negative"),
+        (&["run", "--trim-below", "often", "--", "echo", "ran"], "or `step`"),
+        (&["run", "--pages", "4K", "--", "echo", "ran"], "transparent"),
+        (&["run", "-o", "no/x.json", "--", "echo", "ran"], "folder of the output"),
+        (&["run", "--mem-node", "0", "--interleave", "0", "--", "echo", "ran"], "--interleave"),
+        (&["run", "--", "surely-not-there"], "cannot run surely-not-there"),
+    ] {
+        let ended = run(arguments);
+        assert_eq!((ended.code, &*ended.data), (Some(2), ""), "{arguments:?}: {}", ended.talk);
+        assert!(ended.talk.contains(words) && ended.talk.contains("hint: "), "{words}: {}", ended.talk);
+    }
+    let ended = run_with(&["run", "--", "echo", "ran"], &[("LOWTIDE_LIBRARY", "/no/such.so")]);
+    assert_eq!((ended.code, &*ended.data), (Some(2), ""));
+    assert!(ended.talk.contains("LOWTIDE_LIBRARY is /no/such.so, which is not there"), "{}", ended.talk);
+}

@@ -1,0 +1,206 @@
+//! `lowtide watch` on real processes: shells that keep, hold or let go of variables.
+
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::support::{BINARY, Ended, Folder};
+
+/// Begins a shell program: `keep N` makes a variable of 400 kB.
+const SHELL: &str =
+    "block=$(printf '%0400000d' 0); keep() { eval \"kept$1=\\$block\"; }; let_go() { unset \"kept$1\"; }; ";
+
+/// Watches a shell that runs `program`, alone, and judges what comes after the first half second.
+fn watched(folder: &Folder, options: &[&str], program: &str) -> Ended {
+    let program = format!("{SHELL}{program}");
+    let words =
+        [&["watch", "--alone", "--interval", "0.02", "--warm-up", "0.5"], options, &["--", "sh", "-c", &program]];
+    folder.run(&words.concat())
+}
+
+fn json(folder: &Folder, program: &str) -> (Option<i32>, Value) {
+    let ended = watched(folder, &["--json"], program);
+    (ended.code, ended.json())
+}
+
+const LEAKING: &str = "n=0; while [ $n -lt 100 ]; do keep $n; n=$((n+1)); sleep 0.02; done";
+
+#[test]
+fn a_program_that_keeps_more_and_more_leaks() {
+    let folder = Folder::new();
+    let (code, json) = json(&folder, LEAKING);
+    assert_eq!((code, &json["verdict"]), (Some(1), &Value::from("leaking")), "{json}");
+    assert_eq!((&json["exit_code"], &json["over_time"]["reason"]), (&Value::from(0), &Value::from("grows")));
+    let slope = &json["over_time"]["slope_per_minute"];
+    let number = |name: &str| slope[name].as_f64().unwrap();
+    assert!(number("low") > 0.0 && number("low") <= number("bytes") && number("bytes") <= number("high"), "{slope}");
+    assert!(number("confidence") > 0.9 && json["peak"].as_u64().unwrap() > 40_000_000, "{json}");
+    assert!(json["minor_faults"].as_u64().unwrap() > 5000 && json["samples"].as_u64().unwrap() > 20, "{json}");
+}
+
+#[test]
+fn a_program_that_holds_what_it_has_is_stable() {
+    let folder = Folder::new();
+    let program = "n=0; while [ $n -lt 100 ]; do keep $n; n=$((n+1)); done; sleep 2";
+    let (code, json) = json(&folder, program);
+    assert_eq!((code, &json["verdict"]), (Some(0), &Value::from("stable")), "{json}");
+}
+
+#[test]
+fn a_program_that_lets_go_of_what_it_took_is_stable() {
+    let folder = Folder::new();
+    let program = "for turn in 1 2 3 4 5 6 7 8 9 10 11 12; do \
+                   n=0; while [ $n -lt 10 ]; do keep $n; n=$((n+1)); sleep 0.01; done; \
+                   n=0; while [ $n -lt 10 ]; do let_go $n; n=$((n+1)); done; done";
+    let (code, json) = json(&folder, program);
+    assert_eq!((code, &json["verdict"]), (Some(0), &Value::from("stable")), "{json}");
+}
+
+#[test]
+fn a_leak_that_is_allowed_is_none() {
+    let folder = Folder::new();
+    let ended = watched(&folder, &["--leak-rate", "10GiB"], LEAKING);
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert!(ended.talk.starts_with("stable · peak ") && ended.data.is_empty(), "{}", ended.talk);
+}
+
+#[test]
+fn a_code_of_the_program_comes_before_the_verdict() {
+    let folder = Folder::new();
+    let ended = watched(&folder, &[], &format!("{LEAKING}; exit 9"));
+    assert_eq!(ended.code, Some(9), "{}", ended.talk);
+    assert!(ended.talk.starts_with("leaking"), "{}", ended.talk);
+    assert_eq!(folder.run(&["watch", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
+    let short = folder.run(&["watch", "--", "sh", "-c", "echo out; echo err >&2"]);
+    assert_eq!((short.code, short.data.as_str()), (Some(0), "out\n"), "{}", short.talk);
+    assert!(short.talk.contains("still warming") && short.talk.contains("too short to tell"), "{}", short.talk);
+}
+
+#[test]
+fn every_action_has_its_own_peak() {
+    let folder = Folder::new();
+    let program = "turn=0; while [ $turn -lt 12 ]; do \
+                   n=0; while [ $n -lt 25 ]; do keep $n; n=$((n+1)); done; \
+                   n=0; while [ $n -lt 25 ]; do let_go $n; n=$((n+1)); done; \
+                   echo compile > $LOWTIDE_MARKS; sleep 0.05; echo 'run <it>' > $LOWTIDE_MARKS; sleep 0.05; \
+                   turn=$((turn+1)); done";
+    let ended = watched(&folder, &["-o", "w.html", "-o", "w.json"], program);
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert!(ended.talk.contains("\naction    count  peak min"), "{}", ended.talk);
+    assert!(ended.talk.ends_with("wrote w.html; next: open it in a browser\nwrote w.json\n"), "{}", ended.talk);
+    let json: Value = serde_json::from_str(&folder.read("w.json")).unwrap();
+    let [compile, run] = json["actions"].as_array().unwrap().as_slice() else { panic!("{json}") };
+    assert_eq!((&compile["name"], &compile["count"]), (&Value::from("compile"), &Value::from(12)));
+    assert_eq!((&run["name"], &run["count"]), (&Value::from("run <it>"), &Value::from(12)));
+    let peak = |action: &Value| action["peak_median"].as_u64().unwrap();
+    assert!(peak(compile) > peak(run) + 5_000_000, "{json}");
+    assert_eq!((compile["verdict"].as_str(), json["verdict"].as_str()), (Some("stable"), Some("stable")));
+    let series = json["series"].as_object().unwrap();
+    let lengths: Vec<usize> = series.values().map(|column| column.as_array().unwrap().len()).collect();
+    assert!(lengths.iter().all(|&length| length == lengths[0] && length > 10) && lengths.len() == 8, "{lengths:?}");
+    let page = folder.read("w.html");
+    assert!(page.contains("<td class=\"name\">run &lt;it&gt;</td>") && page.contains("<b class=\"verdict stable\">"));
+    assert!(!page.contains("run <it>") && !page.contains("{{"));
+}
+
+#[test]
+fn a_peak_that_grows_with_every_repetition_is_a_leak() {
+    let folder = Folder::new();
+    let program = "turn=0; while [ $turn -lt 12 ]; do \
+                   keep a$turn; keep b$turn; echo compile > $LOWTIDE_MARKS; sleep 0.05; turn=$((turn+1)); done";
+    let ended = watched(&folder, &["--json"], program);
+    let json = ended.json();
+    assert_eq!((ended.code, &json["actions"][0]["verdict"]), (Some(1), &Value::from("leaking")), "{json}");
+    let growth = json["actions"][0]["growth_each"]["bytes"].as_f64().unwrap();
+    assert!((600_000.0..1_000_000.0).contains(&growth), "{json}");
+}
+
+#[test]
+fn a_signal_marks() {
+    let folder = Folder::new();
+    let program = "for n in 1 2 3 4 5; do kill -USR1 $PPID; sleep 0.1; done";
+    let json = folder.run(&["watch", "--json", "--mark-signal", "USR1", "--", "sh", "-c", program]).json();
+    assert_eq!((&json["marks"], &json["actions"][0]["name"]), (&Value::from(5), &Value::from("USR1")), "{json}");
+}
+
+#[test]
+fn a_tree_is_watched_with_its_children() {
+    let folder = Folder::new();
+    let program = format!(
+        "sh -c \"{}n=0; while [ \\$n -lt 50 ]; do keep \\$n; n=\\$((n+1)); done; sleep 0.5\"; :",
+        SHELL.replace('$', "\\$").replace("\\\\$", "\\\\\\$").replace('"', "\\\"")
+    );
+    let run =
+        |who: &str| folder.run(&["watch", "--json", who, "--interval", "0.02", "--", "sh", "-c", &program]).json();
+    let (tree, alone) = (run("--tree"), run("--alone"));
+    assert!(tree["processes"].as_u64() > Some(1) && alone["processes"] == 1, "{tree} {alone}");
+    let series = |json: &Value| json["peak"].as_u64().unwrap();
+    assert!(series(&tree) > 20_000_000, "{tree}");
+}
+
+/// A process that lives until the test is over.
+struct Sleeping(Child);
+
+impl Sleeping {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Sleeping {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_is_watched_for_a_while_or_until_it_ends() {
+    let (folder, mut process) = (Folder::new(), Sleeping::new());
+    let pid = process.0.id().to_string();
+    let ended = folder.run(&["watch", "--pid", &pid, "--for", "0.5"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert!(ended.data.starts_with("still warming · peak ") && ended.talk.is_empty(), "{}{}", ended.data, ended.talk);
+    let json = folder.run(&["watch", "--pid", &pid, "--for", "0.3", "--json", "--marks", "marks"]).json();
+    assert_eq!((&json["stopped"], &json["exit_code"], &json["command"]), (&true.into(), &Value::Null, &Value::Null));
+    assert!(folder.list().is_empty(), "{:?}", folder.list());
+    let start = Instant::now();
+    let watching = started(&folder, &["--pid", &pid, "--json"]);
+    std::thread::sleep(Duration::from_millis(400));
+    process.0.kill().unwrap();
+    process.0.wait().unwrap();
+    let output = watching.wait_with_output().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(20));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &json["stopped"]), (Some(0), &Value::from(false)));
+}
+
+fn started(folder: &Folder, arguments: &[&str]) -> Child {
+    let mut command = Command::new(BINARY);
+    command.arg("watch").args(arguments).current_dir(folder.path()).env("NO_COLOR", "1");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signalled(child: Child, signal: &str) -> Output {
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_of_a_process_with_a_verdict() {
+    let (folder, process) = (Folder::new(), Sleeping::new());
+    let output = signalled(started(&folder, &["--pid", &process.0.id().to_string()]), "-INT");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("still warming"));
+}
+
+#[test]
+fn what_would_end_the_watching_ends_the_program() {
+    let folder = Folder::new();
+    let output = signalled(started(&folder, &["--", "sleep", "60"]), "-TERM");
+    assert_eq!(output.status.code(), Some(143));
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(talk.starts_with("still warming"), "{talk}");
+}
