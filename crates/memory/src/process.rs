@@ -100,6 +100,24 @@ pub fn keep_signals(command: &mut Command) -> io::Result<()> {
     Ok(())
 }
 
+/// Starts something, a thread as a rule, that no signal of the program reaches: it inherits that all are kept back. The
+/// calling thread has its own again afterwards.
+pub fn without_signals<R>(start: impl FnOnce() -> R) -> R {
+    // SAFETY: sets of signals are plain bits.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: both sets are there to be written to.
+    let kept = unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) == 0
+    };
+    let started = start();
+    if kept {
+        // SAFETY: the set was filled above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    }
+    started
+}
+
 /// How a process ended, and what it and those that it waited for used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
@@ -149,6 +167,21 @@ fn duration(time: libc::timeval) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_is_started_without_signals_gets_none() {
+        let is_kept_back = || {
+            // SAFETY: a set of signals is plain bits, and there to be written to.
+            unsafe {
+                let mut set: libc::sigset_t = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);
+                libc::sigismember(&raw const set, libc::SIGUSR1) == 1
+            }
+        };
+        let before = is_kept_back();
+        assert!(without_signals(|| std::thread::spawn(is_kept_back)).join().unwrap());
+        assert_eq!(is_kept_back(), before);
+    }
 
     #[test]
     fn lists_are_read_as_the_system_writes_them() {

@@ -61,6 +61,9 @@ fn block(summary: &Summary) -> Vec<String> {
     if let Some(share) = summary.huge_share() {
         say("huge pages", format!("{} of {}", percent(share), Bytes::new(summary.arena_resident_bytes)));
     }
+    if !["", "glibc"].contains(&&*summary.below) {
+        say("below", summary.below.clone());
+    }
     for warning in &summary.warnings {
         say("warning", show::escaped(warning).into_owned());
     }

@@ -9,6 +9,7 @@ mod data;
 mod demo;
 mod documented;
 mod explain;
+mod host;
 mod hostile;
 mod interrupt;
 mod plan;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use lowtide_memory::process;
+
 use super::Lane;
 use super::cache::Cache;
 use super::options::LearnerOptions;
@@ -74,7 +76,8 @@ impl Planner {
             let (cancel, cache, job) = (Arc::clone(&cancel), cache.clone(), Arc::clone(&job));
             let work = move || make(&job, Effort { time_limit, threads, cancel: &cancel }, cache.as_ref());
             // Where no thread can be had, the caller's has to do.
-            if let Ok(handle) = thread::Builder::new().name("lowtide-plan".to_owned()).spawn(work) {
+            let thread = thread::Builder::new().name("lowtide-plan".to_owned());
+            if let Ok(handle) = process::without_signals(|| thread.spawn(work)) {
                 self.running = Some(handle);
                 return;
             }

@@ -1,0 +1,69 @@
+//! `lowtide bench host`: what is measured, what is said of those who are missing, and mistakes. It needs a Python, but no
+//! PyTorch; without a Python the tests that run one pass.
+
+use std::process::Command;
+
+use super::support::{Ended, Folder, lowtide};
+
+fn bench(folder: &Folder, arguments: &[&str]) -> Ended {
+    let mut command = lowtide(&[&["bench", "host"], arguments].concat());
+    command.current_dir(folder.path()).env("LOWTIDE_LIBRARY", "/no/such.so").env_remove("LOWTIDE_PYTHON");
+    let output = command.env_remove("VIRTUAL_ENV").output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), data: text(output.stdout), talk: text(output.stderr) }
+}
+
+fn has_python() -> bool {
+    Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+const QUICK: [&str; 7] = ["--small", "--runs", "2", "--steps", "1", "--warm-up", "0"];
+
+#[test]
+fn a_program_without_large_blocks_is_measured() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let ended = bench(&folder, &[&QUICK[..], &["--allocators", "glibc", "--json", "-o", "host.json"]].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    let report = ended.json();
+    let row = &report["rows"][0];
+    assert_eq!(
+        (&report["version"], &row["workload"], &row["allocator"]),
+        (&1.into(), &"small".into(), &"glibc".into())
+    );
+    assert_eq!((&row["runs"], &report["failed"]), (&2.into(), &serde_json::json!([])));
+    assert!(row["cpu_ms"]["median"].as_f64().unwrap() > 0.0 && row["peak_rss_bytes"]["low"].as_f64().unwrap() > 1e6);
+    assert_eq!(folder.read("host.json"), ended.data);
+}
+
+#[test]
+fn who_is_missing_is_named_with_what_to_do() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let ended = bench(&folder, &[&QUICK[..], &["--allocators", "glibc,lowtide"]].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert!(ended.talk.starts_with("MISSING lowtide: LOWTIDE_LIBRARY is /no/such.so"), "{}", ended.talk);
+    assert!(ended.data.starts_with("small\n") && ended.data.contains("MISSING lowtide"), "{}", ended.data);
+    let nobody = bench(&folder, &[&QUICK[..], &["--allocators", "lowtide"]].concat());
+    assert_eq!(nobody.code, Some(2), "{}", nobody.talk);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let folder = Folder::new();
+    for (arguments, words) in [
+        (&["--python", "/no/python"][..], "cannot run /no/python"),
+        (&["--python", "false"], "false is no Python"),
+        (&["--workloads", "bert"], "dlrm_var"),
+        (&["--runs", "0"], "whole number from 1"),
+        (&["-o", "no/x.json"], "folder of the output"),
+    ] {
+        let ended = bench(&folder, arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.talk);
+        assert!(ended.talk.contains(words) && ended.talk.contains("hint: "), "{words}: {}", ended.talk);
+    }
+}
