@@ -1,6 +1,6 @@
-//! The allocator below: glibc by its own names, or the one that follows this library in `LD_PRELOAD` where
-//! `LOWTIDE_BELOW` names another. Which one it is, is settled by the first call that any part of the process makes, because
-//! a block must go back to whom it came from.
+//! The allocator below: whoever would serve the program without this library. That is glibc, called by its own names, or
+//! another that follows in `LD_PRELOAD` or that the program is linked with. Which one it is, is settled by the first call
+//! that any part of the process makes, because a block must go back to whom it came from.
 
 #![expect(unsafe_code, reason = "calls the allocator below through a table of functions")]
 
@@ -151,18 +151,19 @@ fn settle() -> bool {
         Ok(_) => {}
         Err(stage) => return stage == SETTLED,
     }
-    if is_glibc() {
+    let glibc = __libc_malloc as Malloc as *mut c_void;
+    let follows = next(c"malloc");
+    if follows.is_null() || follows == glibc {
         enter_table(
-            __libc_malloc as Malloc as *mut c_void,
+            glibc,
             __libc_free as Free as *mut c_void,
             __libc_calloc as Calloc as *mut c_void,
             __libc_realloc as Realloc as *mut c_void,
             __libc_memalign as Memalign as *mut c_void,
         );
     } else {
-        let names = [c"malloc", c"free", c"calloc", c"realloc", c"memalign"];
-        let [malloc, free, calloc, realloc, memalign] = names.map(next);
-        enter_table(malloc, free, calloc, realloc, memalign);
+        let [free, calloc, realloc, memalign] = [c"free", c"calloc", c"realloc", c"memalign"].map(next);
+        enter_table(follows, free, calloc, realloc, memalign);
         opening::strip_deep_binding();
     }
     STAGE.store(SETTLED, Ordering::Release);
@@ -194,25 +195,9 @@ pub(crate) fn look_out() {
     REALLOC.set(checked_realloc as Realloc as *mut c_void);
 }
 
-fn is_glibc() -> bool {
-    name().is_none_or(|name| matches!(name.to_bytes(), b"" | b"glibc"))
-}
-
-/// What `LOWTIDE_BELOW` says, read without a call.
-fn name() -> Option<&'static CStr> {
-    const NAME: &[u8] = b"LOWTIDE_BELOW=";
-    // SAFETY: a list of strings that ends in null, as the system made it: this is before the program's first line.
-    unsafe {
-        let mut entry = environ;
-        while !(*entry).is_null() {
-            let text = CStr::from_ptr(*entry);
-            if text.to_bytes().starts_with(NAME) {
-                return Some(CStr::from_ptr((*entry).add(NAME.len())));
-            }
-            entry = entry.add(1);
-        }
-    }
-    None
+/// Whether it is glibc, once that is settled.
+pub(crate) fn is_glibc() -> bool {
+    MALLOC.get() == __libc_malloc as Malloc as *mut c_void
 }
 
 unsafe extern "C" fn first_malloc(bytes: usize) -> *mut c_void {

@@ -12,6 +12,8 @@ use lowtide_core::Bytes;
 use lowtide_memory::Pages;
 use lowtide_pool::{HostArenaOptions, LearnerOptions};
 
+use crate::below;
+
 /// When to give back what the allocator below holds and nobody uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TrimBelow {
@@ -94,7 +96,9 @@ impl Settings {
             summary: lookup("LOWTIDE_SUMMARY")
                 .filter(|folder| !folder.is_empty())
                 .map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into())),
-            below: lookup("LOWTIDE_BELOW").filter(|name| !name.is_empty()).unwrap_or_else(|| "glibc".to_owned()),
+            below: lookup("LOWTIDE_BELOW")
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| if below::is_glibc() { "glibc".to_owned() } else { "the program's own".to_owned() }),
             command: command(),
             warnings,
         }

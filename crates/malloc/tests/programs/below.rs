@@ -20,6 +20,17 @@ fn another_allocator_serves_what_is_not_large() {
 }
 
 #[test]
+fn a_program_that_is_linked_with_another_allocator_keeps_it() {
+    let Some(stage) = Stage::new() else { return };
+    stage.build("wrapper", "libwrapper.so", &["-shared", "-fPIC"]);
+    let folder = stage.path("");
+    let search = format!("-L{}", folder.display());
+    let path = format!("-Wl,-rpath,{}", folder.display());
+    let program = stage.build("linked", "linked", &[&search, &path, "-lwrapper"]);
+    assert_eq!(stage.program_at(&program).summary()["below"], "the program's own");
+}
+
+#[test]
 fn deep_binding_is_dropped_and_the_callers_search_path_is_kept() {
     let Some(stage) = Stage::new() else { return };
     let wrapper = wrapper(&stage);

@@ -47,6 +47,8 @@ static void give(void *block) {
 void *memalign(size_t align, size_t bytes) { return take(align, bytes); }
 void *malloc(size_t bytes) { return take(0, bytes); }
 void free(void *block) { give(block); }
+/* A way to its blocks that nobody stands in. */
+void *wrapper_take(size_t bytes) { return take(0, bytes); }
 size_t malloc_usable_size(void *block) { return block ? header(block)->bytes : 0; }
 
 void *calloc(size_t count, size_t bytes) {
