@@ -16,9 +16,13 @@ use crate::{below, deferred, life, nested, service, thread};
 /// The smallest request that the arena serves.
 pub(crate) const LARGE: usize = 32 << 10;
 
-/// From here on `calloc` goes below: glibc maps such blocks from fresh pages, of which only those that are touched ever
+/// From here on `calloc` goes below: glibc always maps such blocks from fresh pages, of which only those that are touched ever
 /// become resident.
-const SPARSE: usize = 64 << 20;
+const SPARSE: usize = 32 << 20;
+
+/// A block of this size that has to move to grow goes below, and stays there as it grows on: glibc maps it alone, and the
+/// system moves its pages without copying.
+const MAPPED: usize = 1 << 20;
 
 /// What blocks of the arena begin at multiples of.
 const ALIGN: usize = 64;
@@ -87,19 +91,17 @@ pub(crate) unsafe extern "C" fn resize(block: *mut c_void, bytes: usize) -> *mut
         // SAFETY: the caller's; the old block has at least `LARGE` bytes.
         return unsafe { moved(block, below::malloc(bytes), bytes) };
     }
-    let mut copy = |from: u64, to: u64, bytes: u64| {
-        // SAFETY: the arena's word: both are inside blocks that are this call's.
-        unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
-    };
-    match call(life::serving(), |arena| arena.resize(block as u64, bytes as u64, &mut copy)) {
-        Some(Ok(Some(address))) => return address as *mut c_void,
+    match call(life::serving(), |arena| arena.resize(block as u64, bytes as u64)) {
+        Some(Ok(true)) => return block,
         Some(Err(error)) => accuse("realloc()", block, &error),
-        Some(Ok(None)) | None => {}
+        Some(Ok(false)) | None => {}
     }
+    let old = known_size(block);
+    let grows = old.is_some_and(|old| old >= MAPPED && bytes > old);
     // SAFETY: the caller's.
     unsafe {
-        let new = allocate(bytes);
-        match known_size(block) {
+        let new = if grows { below::malloc(bytes) } else { allocate(bytes) };
+        match old {
             Some(old) => moved(block, new, old.min(bytes)),
             None => salvaged(block, new, bytes),
         }

@@ -61,23 +61,6 @@ impl Expanse {
         unsafe { pages::discard(part) }
     }
 
-    /// Moves the pages of `from` to `to`, with what is in them; both are open. `from` is empty afterwards, and what was at
-    /// `to` is lost. Where it fails nothing has moved, and `to` is empty.
-    pub fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
-        let target = Span::new(to, from.bytes);
-        self.check(from)?;
-        self.check(target)?;
-        if !self.pages.relocates() {
-            return Err(Error::Unsupported { what: "moving memory to another address", by: self.pages.name() });
-        }
-        // SAFETY: both parts are in the range, which this owns.
-        let moved = unsafe { pages::move_within(from, target) };
-        if moved.is_err() {
-            self.pages.fill(target)?;
-        }
-        moved
-    }
-
     /// What was asked of the system and not granted, a sentence each.
     pub fn fallbacks(&self) -> Vec<String> {
         self.pages.fallbacks()

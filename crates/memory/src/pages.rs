@@ -205,15 +205,6 @@ pub(crate) unsafe fn relocate(from: Span, to: Span) -> Result<(), Error> {
     }
 }
 
-/// Moves memory to addresses that are open, in place of what is there; its old addresses stay open, and empty.
-///
-/// # Safety
-/// The caller owns both ranges, and nobody uses either.
-pub(crate) unsafe fn move_within(from: Span, to: Span) -> Result<(), Error> {
-    // SAFETY: the caller's. The flag leaves an empty mapping at `from`.
-    unsafe { remap(from, to, libc::MREMAP_DONTUNMAP) }
-}
-
 /// Gives back what is under the addresses, which stay as they are; touched again, they are zero.
 ///
 /// # Safety

@@ -178,10 +178,9 @@ impl HostArena {
         self.state().usable(Address(address))
     }
 
-    /// Makes a block larger or smaller, where it is or elsewhere with what is in it, and says where it is then. `copy` is
-    /// called with from where, to where and how many bytes the pages do not carry. None where the caller has to do it.
-    pub fn resize(&self, address: u64, bytes: u64, copy: &mut dyn FnMut(u64, u64, u64)) -> Result<Option<u64>, Error> {
-        self.state().resize(Address(address), bytes, copy)
+    /// Makes a block larger or smaller where it is, and says whether that was possible. Where not, nothing has changed.
+    pub fn resize(&self, address: u64, bytes: u64) -> Result<bool, Error> {
+        self.state().resize(Address(address), bytes)
     }
 
     /// The program's step is over.

@@ -17,6 +17,12 @@ fn contents_survive_realloc_in_all_directions() {
 }
 
 #[test]
+fn a_block_that_grows_on_keeps_its_contents_and_few_mappings() {
+    let Some(stage) = Stage::new() else { return };
+    assert_well(&stage.program("growth").output());
+}
+
+#[test]
 fn calloc_gives_zeros_and_touches_no_pages_it_need_not() {
     let Some(stage) = Stage::new() else { return };
     stage.program("zeros").summary();

@@ -59,16 +59,6 @@ impl HostPages {
         self.grant.alignment
     }
 
-    /// Whether memory can change its address with its contents.
-    pub(crate) fn relocates(&self) -> bool {
-        self.grant.relocates
-    }
-
-    /// In words.
-    pub(crate) fn name(&self) -> String {
-        self.grant.name()
-    }
-
     /// What was asked for and not granted.
     pub(crate) fn fallbacks(&self) -> Vec<String> {
         self.fallbacks.read()
