@@ -1,10 +1,12 @@
 //! What an arena tells its learner, and what it remembers of the step that is open to know blocks again in a plan.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use lowtide_core::{Align, Bytes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::serving::Serving;
 use crate::learner::{
     Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket,
 };
@@ -122,6 +124,15 @@ impl Learning {
         } else {
             self.trusted.remove(&signature);
         }
+    }
+
+    /// A step begins in which `serving` serves: all of it is watched, unless the same plan was met to the last block before.
+    pub(crate) fn attend(&mut self, serving: &Arc<Serving>, before: Option<&Arc<Serving>>, served: Served) {
+        let stays = before.is_some_and(|before| Arc::ptr_eq(before, serving));
+        if stays && served.misses == 0 && served.hits > 0 {
+            self.learner.rest();
+        }
+        serving.watch(self.attends());
     }
 
     /// Whether a plan is for a step that recurs: it was followed before, or would have been twice.

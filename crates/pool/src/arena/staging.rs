@@ -105,11 +105,9 @@ impl State {
         let deferred = std::mem::take(&mut self.deferred);
         let mut served = std::mem::take(&mut self.served_before);
         if let Some(serving) = &self.serving {
-            let rest = serving.stage.restart();
-            served = Served { hits: served.hits + rest.hits, misses: served.misses + rest.misses };
+            served += serving.stage.restart();
         }
-        self.served.hits += served.hits;
-        self.served.misses += served.misses;
+        self.served += served;
         let before = self.serving.clone();
         let Some(learning) = &mut self.learning else { return };
         if let Some(origin) = self.origin.as_ref().filter(|_| served != Served::default()) {
@@ -129,11 +127,7 @@ impl State {
         self.clear_grounds();
         let Some(learning) = &mut self.learning else { return };
         if let Some(serving) = &self.serving {
-            let stays = before.is_some_and(|before| Arc::ptr_eq(&before, serving));
-            if stays && served.misses == 0 && served.hits > 0 {
-                learning.learner.rest();
-            }
-            serving.watch(learning.attends());
+            learning.attend(serving, before.as_ref(), served);
         }
     }
 
@@ -210,9 +204,7 @@ impl State {
         self.books.staged = 0;
         serving.stage.close();
         self.published.store(None);
-        let served = serving.stage.served();
-        self.served_before.hits += served.hits;
-        self.served_before.misses += served.misses;
+        self.served_before += serving.stage.served();
         for slot in serving.stage.in_use() {
             let Some(offset) = slot.offset.map(Bytes::get) else { continue };
             let address = serving.address(offset).0;

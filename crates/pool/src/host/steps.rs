@@ -45,11 +45,9 @@ impl State {
         self.clock.longest_step = took.max(self.clock.longest_step.saturating_sub(self.clock.longest_step / 8));
         let mut served = mem::take(&mut self.served_before);
         if let Some(serving) = &self.serving {
-            let rest = serving.stage.restart();
-            served = Served { hits: served.hits + rest.hits, misses: served.misses + rest.misses };
+            served += serving.stage.restart();
         }
-        self.served.hits += served.hits;
-        self.served.misses += served.misses;
+        self.served += served;
         let before = self.serving.clone();
         let Some(learning) = &mut self.learning else { return };
         if let Some(serving) = before.as_ref().filter(|_| served != Served::default()) {
@@ -68,11 +66,7 @@ impl State {
         }
         let Some(learning) = &mut self.learning else { return };
         if let Some(serving) = &self.serving {
-            let stays = before.is_some_and(|before| Arc::ptr_eq(&before, serving));
-            if stays && served.misses == 0 && served.hits > 0 {
-                learning.learner.rest();
-            }
-            serving.watch(learning.attends());
+            learning.attend(serving, before.as_ref(), served);
         }
     }
 
@@ -169,9 +163,7 @@ impl State {
     pub(super) fn lower_stage(&mut self) {
         let Some(serving) = self.serving.take() else { return };
         serving.stage.close();
-        let served = serving.stage.served();
-        self.served_before.hits += served.hits;
-        self.served_before.misses += served.misses;
+        self.served_before += serving.stage.served();
         self.clear_stage(&serving);
     }
 

@@ -1,5 +1,6 @@
 //! What is said between a [`Learner`](super::Learner) and its owner.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use lowtide_core::StreamId;
@@ -39,6 +40,13 @@ impl Served {
     pub(super) fn rate(self) -> Option<f64> {
         let all = self.hits.saturating_add(self.misses);
         (all > 0).then(|| self.hits as f64 / all as f64)
+    }
+}
+
+impl AddAssign for Served {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
     }
 }
 
