@@ -5,6 +5,7 @@
 //! planned blocks come and go without a lock, all others are placed around it.
 
 mod border;
+mod giving;
 mod residency;
 mod resizing;
 mod state;

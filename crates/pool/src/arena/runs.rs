@@ -59,6 +59,11 @@ impl Runs {
         self.by_size.range((bytes, 0)..).map(|&(length, start)| (start, length))
     }
 
+    /// The runs, the longest first.
+    pub(crate) fn longest(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_size.iter().rev().map(|&(length, start)| (start, length))
+    }
+
     /// The runs that share addresses with a range, from the lowest on.
     pub(crate) fn over(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let before = self.by_start.range(..start).next_back().filter(move |(run, length)| **run + **length > start);

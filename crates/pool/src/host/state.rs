@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use lowtide_core::Bytes;
@@ -10,6 +9,7 @@ use lowtide_memory::{Expanse, Span};
 use rustc_hash::FxHashMap;
 
 use super::border::Border;
+use super::giving::{Clock, Thrift};
 use super::residency::Residency;
 use super::{HostArenaOptions, HostStats};
 use crate::arena::UNIT;
@@ -69,25 +69,11 @@ pub(super) struct State {
     pub(super) planned_from: Option<u64>,
     pub(super) border: Border,
     pub(super) clock: Clock,
+    pub(super) thrift: Thrift,
     pub(super) live: u64,
     pub(super) peak_live: u64,
     allocations: u64,
     pub(super) warnings: Vec<String>,
-}
-
-/// The time as far as ticks have told it.
-#[derive(Debug, Default)]
-pub(super) struct Clock {
-    /// In quarters of a second.
-    pub(super) now: u32,
-    /// When the last step was closed, and how long steps take.
-    pub(super) step_closed: u32,
-    pub(super) longest_step: u32,
-    /// When the stage was last seen to serve, and how much it had served by then.
-    pub(super) stage_seen: u32,
-    pub(super) stage_served: u64,
-    /// When memory was last given back.
-    pub(super) swept: u32,
 }
 
 impl State {
@@ -114,6 +100,7 @@ impl State {
             planned_from: None,
             border: Border::default(),
             clock: Clock::default(),
+            thrift: Thrift::default(),
             live: 0,
             peak_live: 0,
             allocations: 0,
@@ -176,6 +163,7 @@ impl State {
         self.blocks.insert(address, Block { size, bytes, stage: 0, retires: false });
         self.allocations += 1;
         self.count(bytes);
+        self.save();
     }
 
     pub(super) fn count(&mut self, bytes: u64) {
@@ -280,51 +268,6 @@ impl State {
         }
         let serving = self.serving.as_ref()?;
         serving.stage.at(serving.offset(address)?).map(|slot| slot.bytes.get())
-    }
-
-    /// Gives all memory back that no block holds.
-    pub(super) fn trim(&mut self) -> Bytes {
-        self.lower_stage();
-        Bytes::new(self.give_back(u32::MAX))
-    }
-
-    /// Gives free memory back that was not in use since `since`.
-    pub(super) fn give_back(&mut self, since: u32) -> u64 {
-        let runs: Vec<(u64, u64)> = self.free.iter().collect();
-        let mut given = 0;
-        for (start, length) in runs {
-            given += self.discard_idle(start..start + length, since);
-        }
-        given
-    }
-
-    /// Gives back whole pages of a free range that were not in use since `since`.
-    fn discard_idle(&mut self, range: Range<u64>, since: u32) -> u64 {
-        let mut given = 0;
-        for part in self.residency.idle(range, since) {
-            let bytes = part.end - part.start;
-            // What the system does not take stays resident.
-            if self.expanse.discard(Span::new(part.start, Bytes::new(bytes))).is_ok() {
-                self.residency.clear(part);
-                given += bytes;
-            }
-        }
-        given
-    }
-
-    /// Time goes on.
-    pub(super) fn tick(&mut self, now: Duration) {
-        self.clock.now = (now.as_millis() / 250).try_into().unwrap_or(u32::MAX - 1);
-        let now = self.clock.now;
-        let decay = (self.options.decay.as_millis() / 250).try_into().unwrap_or(u32::MAX);
-        // A step that takes long may use its memory but once.
-        let window = decay.max(self.clock.longest_step.saturating_mul(3));
-        self.rest_idle_stage(window);
-        let is_due = now.saturating_sub(self.clock.swept) >= (decay / 8).max(1);
-        if is_due && now > window {
-            self.clock.swept = now;
-            self.give_back(now - window);
-        }
     }
 
     pub(super) fn stats(&mut self) -> HostStats {

@@ -41,13 +41,17 @@ impl State {
         self.steps += 1;
         let took = self.clock.now - self.clock.step_closed.min(self.clock.now);
         self.clock.step_closed = self.clock.now;
-        // A pause is no step: what takes ever longer is forgotten again.
+        // A first step has the set-up before it. A pause is no step: what takes ever longer is forgotten again.
+        let took = if self.steps > 1 { took } else { 0 };
         self.clock.longest_step = took.max(self.clock.longest_step.saturating_sub(self.clock.longest_step / 8));
         let mut served = mem::take(&mut self.served_before);
         if let Some(serving) = &self.serving {
             served += serving.stage.restart();
         }
         self.served += served;
+        if served.hits > 0 && served.misses == 0 {
+            self.thrift.settle();
+        }
         let before = self.serving.clone();
         let Some(learning) = &mut self.learning else { return };
         if let Some(serving) = before.as_ref().filter(|_| served != Served::default()) {
@@ -55,7 +59,8 @@ impl State {
         }
         let wanted = match learning.close(served) {
             Advice::Serve(plan) => Some(plan),
-            Advice::Wait => learning.learner.likely_next(),
+            // What the last step did not follow, the next one hardly will.
+            Advice::Wait => learning.learner.likely_next().filter(|_| !is_astray(served)),
             Advice::Drop => {
                 self.lower_stage();
                 None
@@ -119,6 +124,7 @@ impl State {
         self.serving = Some(serving);
         self.planned_from.get_or_insert(self.steps + 1);
         (self.clock.stage_seen, self.clock.stage_served) = (self.clock.now, 0);
+        self.save();
     }
 
     /// Where a plan is to be served: where the last one was, if little or nothing lies there, or on the lowest run of free
@@ -189,10 +195,7 @@ impl State {
     /// Gives the stage up where the step does not follow its plan, so that its memory serves what comes instead; says
     /// whether it did.
     pub(super) fn yields_stage(&mut self) -> bool {
-        let astray = self.serving.as_ref().is_some_and(|serving| {
-            let served = serving.stage.served();
-            served.misses > MISSES && served.misses * 4 > served.hits
-        });
+        let astray = self.serving.as_ref().is_some_and(|serving| is_astray(serving.stage.served()));
         if astray {
             self.lower_stage();
         }
@@ -221,4 +224,9 @@ impl State {
         }
         mem::forget(mem::replace(&mut self.learning, learning(&self.options)));
     }
+}
+
+/// Whether a step does not follow the plan that is served.
+fn is_astray(served: Served) -> bool {
+    served.misses > MISSES && served.misses * 4 > served.hits
 }

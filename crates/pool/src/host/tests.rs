@@ -261,7 +261,8 @@ fn a_plan_gives_way_to_a_program_that_changes() {
 #[test]
 fn memory_that_nothing_uses_goes_back_after_a_while_and_not_before() {
     let arena = arena(None);
-    let mut now = 0;
+    // A clock that goes since the machine was started.
+    let mut now = 86_400_000;
     let mut wait = |seconds: u64| {
         for _ in 0..seconds * 4 {
             now += 250;
@@ -275,6 +276,57 @@ fn memory_that_nothing_uses_goes_back_after_a_while_and_not_before() {
     assert_eq!(arena.stats().held.get(), 64 * MIB);
     wait(4);
     assert_eq!(arena.stats().held, Bytes::ZERO);
+    (0..6).for_each(|_| {
+        train(&arena, 1);
+        wait(1);
+    });
+    let large = arena.alloc(64 * MIB, 64, THREAD).unwrap();
+    arena.free(large).unwrap();
+    wait(6);
+    assert!(arena.stats().held.get() < 4 * MIB, "how long steps take is not counted from the clock's zero");
+}
+
+/// Steps of which no two have the same sizes.
+fn train_otherwise(arena: &HostArena, seed: &mut u64) {
+    let mut blocks = Vec::new();
+    for _ in 0..40 {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        blocks.push(arena.alloc((*seed >> 33) % (6 * MIB) + 32 * KIB, 64, THREAD).unwrap());
+        if blocks.len() > 12 {
+            arena.free(blocks.swap_remove((*seed >> 40) as usize % blocks.len())).unwrap();
+        }
+    }
+    blocks.into_iter().for_each(|block| arena.free(block).unwrap());
+    arena.step();
+}
+
+#[test]
+fn steps_that_nobody_can_plan_hold_hardly_more_than_is_alive() {
+    let arena = arena(None);
+    let mut seed = 7;
+    for step in 0..10 {
+        train_otherwise(&arena, &mut seed);
+        arena.tick(Duration::from_secs(4 * step));
+        let stats = arena.stats();
+        let peak = stats.peak_live.get();
+        assert!(stats.held.get() <= peak + peak / 14 + 8 * MIB, "step {step}: {stats:?}");
+    }
+}
+
+#[test]
+fn what_goes_back_early_has_an_end() {
+    let arena = arena(None);
+    let mut seeds = (0..7_u64).cycle();
+    let mut step = || {
+        train_otherwise(&arena, &mut seeds.next().unwrap());
+        arena.stats().held
+    };
+    (0..280).for_each(|_| drop(step()));
+    arena.state().learning = None;
+    arena.state().lower_stage();
+    (0..280).for_each(|_| drop(step()));
+    let held = step();
+    (0..35).for_each(|_| assert_eq!(step(), held, "nothing is touched that was given back"));
 }
 
 #[test]
