@@ -12,10 +12,10 @@ use super::state::{HUGE, State};
 /// What is held may be this part more than what is needed.
 const SLACK: u64 = 16;
 
-/// How often as much as was ever alive may go back early: once, and once more after each of these quarters of a second,
-/// up to a limit. What goes back is touched again soon, and a program whose blocks never settle pays for no more.
-const TURN: u32 = 16;
-const MOST_TURNS: u32 = 8;
+/// Each of so many first steps lets this part of what was ever alive go back early. It is soon touched again: a program
+/// whose blocks never settle pays for no more.
+const STEPS: u64 = 16;
+const A_STEP: u64 = 4;
 
 /// How many of the longest free runs are looked at for memory to save.
 const LOOKED_AT: usize = 32;
@@ -90,14 +90,14 @@ impl State {
         bytes
     }
 
-    /// Gives free memory back where more is held than blocks and the plan ever needed at once. While blocks are placed as
-    /// they come, holes between them are touched one after the other: this keeps them from adding up.
+    /// Gives free memory back where more is held than blocks and the plan ever needed at once. While the steps of a program
+    /// are not planned yet, holes between its blocks are touched one after the other: this keeps them from adding up.
     pub(super) fn save(&mut self) {
         let held = self.residency.held();
         let needed = self.peak_live.max(self.live + (self.ground.end - self.ground.start));
         let allowed = needed + needed / SLACK + HUGE;
-        let turns = (1 + self.clock.now / TURN).min(MOST_TURNS);
-        if held <= allowed.max(self.thrift.content) || self.thrift.saved >= u64::from(turns) * self.peak_live {
+        let earned = self.steps.min(STEPS) * self.peak_live / A_STEP;
+        if held <= allowed.max(self.thrift.content) || self.thrift.saved >= earned {
             return;
         }
         let page = self.expanse.page().get();
