@@ -7,11 +7,12 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
+use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use crate::notice::Errno;
-use crate::{early, nested, opening};
+use crate::{early, leaving, nested, opening};
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -29,6 +30,9 @@ unsafe extern "C" {
     fn __libc_memalign(align: usize, bytes: usize) -> *mut c_void;
     static environ: *const *const c_char;
 }
+
+/// The smallest pages that there are.
+const PAGE: usize = 4 << 10;
 
 /// A function of the allocator below. Until the allocator is settled, a function that settles it.
 struct Entry(AtomicPtr<c_void>);
@@ -112,6 +116,25 @@ pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
     unsafe { transmute::<*mut c_void, Usable>(function)(block) }
 }
 
+/// The mapping that is the block's alone; none where it shares one, or where only the allocator below knows.
+///
+/// # Safety
+/// The block is null or came from below just now.
+pub(crate) unsafe fn mapping(block: *mut c_void) -> Option<Range<usize>> {
+    /// The size of a block and three flags precede it.
+    const HEADER: usize = 2 * size_of::<usize>();
+    const FLAGS: usize = 7;
+    const MAPPED: usize = 2;
+    if block.is_null() || !is_glibc() || early::owns(block) || nested::owns(block) {
+        return None;
+    }
+    // SAFETY: glibc's blocks are preceded by these.
+    let size = unsafe { block.cast::<usize>().sub(1).read() };
+    let start = block as usize - HEADER;
+    let whole = start.is_multiple_of(PAGE) && (size & !FLAGS).is_multiple_of(PAGE);
+    (size & MAPPED != 0 && whole).then(|| start..start + (size & !FLAGS))
+}
+
 /// `malloc_trim` of the allocator below, or of glibc, part of which every process uses.
 pub(crate) fn trim(keep: usize) -> c_int {
     let function = found(&TRIM, c"malloc_trim");
@@ -139,6 +162,8 @@ const UNSETTLED: u8 = 0;
 const SETTLING: u8 = 1;
 const SETTLED: u8 = 2;
 static STAGE: AtomicU8 = AtomicU8::new(UNSETTLED);
+/// Whether it was settled that it is glibc.
+static GLIBC: AtomicBool = AtomicBool::new(false);
 
 /// Settles which allocator it is; false while that cannot be known or is being found out: the caller is then served from
 /// [`early`]. The first call comes long before there is a second thread.
@@ -151,11 +176,11 @@ fn settle() -> bool {
         Ok(_) => {}
         Err(stage) => return stage == SETTLED,
     }
-    let glibc = __libc_malloc as Malloc as *mut c_void;
     let follows = next(c"malloc");
-    if follows.is_null() || follows == glibc {
+    if follows.is_null() || is_in_glibc(follows) {
+        GLIBC.store(true, Ordering::Relaxed);
         enter_table(
-            glibc,
+            __libc_malloc as Malloc as *mut c_void,
             __libc_free as Free as *mut c_void,
             __libc_calloc as Calloc as *mut c_void,
             __libc_realloc as Realloc as *mut c_void,
@@ -197,7 +222,31 @@ pub(crate) fn look_out() {
 
 /// Whether it is glibc, once that is settled.
 pub(crate) fn is_glibc() -> bool {
-    MALLOC.get() == __libc_malloc as Malloc as *mut c_void
+    GLIBC.load(Ordering::Relaxed)
+}
+
+/// Whether a function lies in the C library itself. Names do not tell: tcmalloc and mimalloc define those that begin with
+/// `__libc` too.
+fn is_in_glibc(function: *mut c_void) -> bool {
+    const ELSEWHERE: c_int = 1;
+    const HERE: c_int = 2;
+    unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, function: *mut c_void) -> c_int {
+        // SAFETY: the loader's word: the object has these headers.
+        let (base, parts) = unsafe {
+            let object = &*object;
+            (object.dlpi_addr, std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)))
+        };
+        let holds = |address: u64| {
+            let starts = |part: &libc::Elf64_Phdr| base.wrapping_add(part.p_vaddr);
+            parts.iter().any(|part| part.p_type == libc::PT_LOAD && address.wrapping_sub(starts(part)) < part.p_memsz)
+        };
+        if !holds(libc::gnu_get_libc_version as *const () as u64) {
+            return 0;
+        }
+        if holds(function as u64) { HERE } else { ELSEWHERE }
+    }
+    // SAFETY: the function is called for one object after the other, and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(look), function) == HERE }
 }
 
 unsafe extern "C" fn first_malloc(bytes: usize) -> *mut c_void {
@@ -293,6 +342,9 @@ const ALIGNED: usize = 16;
 // SAFETY: the allocator below has the same promises, in other words.
 unsafe impl GlobalAlloc for Own {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if leaving::is_last() {
+            return leaving::allocate(layout);
+        }
         // SAFETY: always.
         unsafe {
             if layout.align() <= ALIGNED { malloc(layout.size()) } else { memalign(layout.align(), layout.size()) }
@@ -303,7 +355,7 @@ unsafe impl GlobalAlloc for Own {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: always; and the block has that many bytes.
         unsafe {
-            if layout.align() <= ALIGNED {
+            if layout.align() <= ALIGNED && !leaving::is_last() {
                 return calloc(1, layout.size()).cast();
             }
             let block = self.alloc(layout);
@@ -315,6 +367,9 @@ unsafe impl GlobalAlloc for Own {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        if leaving::is_last() {
+            return;
+        }
         // SAFETY: the caller's: the block comes from here.
         unsafe { free(block.cast()) }
     }
@@ -322,13 +377,13 @@ unsafe impl GlobalAlloc for Own {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's: the block comes from here, with this layout.
         unsafe {
-            if layout.align() <= ALIGNED {
+            if layout.align() <= ALIGNED && !leaving::is_last() {
                 return realloc(block.cast(), bytes).cast();
             }
-            let new = memalign(layout.align(), bytes).cast::<u8>();
+            let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !new.is_null() {
                 ptr::copy_nonoverlapping(block, new, layout.size().min(bytes));
-                free(block.cast());
+                self.dealloc(block, layout);
             }
             new
         }

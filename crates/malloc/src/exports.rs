@@ -1,5 +1,5 @@
-//! What the program calls: the functions of `malloc`'s family, as glibc documents them, and three of Lowtide's own. A
-//! request that is not large, and a block that is not the arena's, are passed on below by a comparison and a jump.
+//! What the program calls: the functions of `malloc`'s family and `_exit`, as glibc documents them, and three of Lowtide's
+//! own. A request that is not large, and a block that is not the arena's, are passed on below by a comparison and a jump.
 
 #![expect(unsafe_code, reason = "stands in for the C library's functions")]
 
@@ -8,7 +8,7 @@ use std::ptr;
 
 use crate::large::{self, LARGE};
 use crate::notice::{Errno, set_errno};
-use crate::{below, faults, life, marks, service};
+use crate::{below, faults, leaving, life, marks, service};
 
 /// A block of at least `bytes`.
 ///
@@ -207,6 +207,18 @@ pub unsafe extern "C" fn lowtide_mark(name: *const c_char) {
         marks::add(unsafe { CStr::from_ptr(name) });
     }
     drop(kept);
+}
+
+/// Ends the process at once, after its summary.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    leaving::exit(status)
+}
+
+/// `_exit` by the name that C has for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    leaving::exit(status)
 }
 
 #[inline]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lowtide_pool::Frozen;
 
 use crate::notice::Errno;
-use crate::{faults, life, marks, service, start, thread};
+use crate::{faults, leaving, life, marks, service, start, summary, thread};
 
 struct Slot(UnsafeCell<Option<Frozen>>);
 
@@ -33,6 +33,9 @@ extern "C" fn prepare() {
     let kept = Errno::keep();
     let was_inside = thread::is_inside();
     thread::enter();
+    if !was_inside {
+        service::pause();
+    }
     if !was_inside && let Some(arena) = life::arena() {
         let frozen = arena.freeze();
         // SAFETY: the arena is held now, so nobody else is the owner.
@@ -56,6 +59,7 @@ extern "C" fn parent() {
     if let Some(frozen) = taken() {
         frozen.thaw();
     }
+    service::resume();
     thread::leave();
     drop(kept);
 }
@@ -70,6 +74,8 @@ extern "C" fn child() {
     service::forget();
     faults::forget();
     marks::forget();
+    summary::forget();
+    leaving::begin();
     start::begin();
     thread::leave();
     drop(kept);

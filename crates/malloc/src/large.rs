@@ -7,11 +7,13 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
+use lowtide_memory::Pages;
 use lowtide_pool::{Error, HostArena};
 
 use crate::notice::{Errno, give_up, set_errno};
+use crate::settings::Settings;
 use crate::thread::Inside;
-use crate::{below, deferred, life, nested, service, thread};
+use crate::{below, deferred, life, nested, service, thread, zeroing};
 
 /// The smallest request that the arena serves.
 pub(crate) const LARGE: usize = 32 << 10;
@@ -23,6 +25,10 @@ const SPARSE: usize = 32 << 20;
 /// A block of this size that has to move to grow goes below, and stays there as it grows on: glibc maps it alone, and the
 /// system moves its pages without copying.
 const MAPPED: usize = 1 << 20;
+
+/// How much of such a block is copied at a time, and what the parts end at multiples of.
+const AT_ONCE: usize = 32 << 20;
+const HUGE: usize = 2 << 20;
 
 /// What blocks of the arena begin at multiples of.
 const ALIGN: usize = 64;
@@ -70,6 +76,7 @@ pub(crate) unsafe extern "C" fn release(block: *mut c_void) {
         }
         return;
     };
+    service::handed(0);
     if let Err(error) = freed {
         accuse("free()", block, &error);
     }
@@ -96,14 +103,12 @@ pub(crate) unsafe extern "C" fn resize(block: *mut c_void, bytes: usize) -> *mut
         Some(Err(error)) => accuse("realloc()", block, &error),
         Some(Ok(false)) | None => {}
     }
-    let old = known_size(block);
-    let grows = old.is_some_and(|old| old >= MAPPED && bytes > old);
     // SAFETY: the caller's.
     unsafe {
-        let new = if grows { below::malloc(bytes) } else { allocate(bytes) };
-        match old {
-            Some(old) => moved(block, new, old.min(bytes)),
-            None => salvaged(block, new, bytes),
+        match known_size(block) {
+            Some(old) if old >= MAPPED && bytes > old => moved_out(block, old, bytes),
+            Some(old) => moved(block, allocate(bytes), old.min(bytes)),
+            None => salvaged(block, allocate(bytes), bytes),
         }
     }
 }
@@ -170,7 +175,7 @@ fn take_zeroed(bytes: usize) -> Option<*mut c_void> {
     let number = thread::number();
     let mut zero = |part: std::ops::Range<u64>| {
         // SAFETY: the arena's word: it is inside the block that is about to be handed out.
-        unsafe { ptr::write_bytes(part.start as *mut u8, 0, (part.end - part.start) as usize) };
+        unsafe { zeroing::clear(part) };
     };
     let address = call(life::begun(bytes), |arena| arena.alloc_zeroed(bytes as u64, ALIGN as u64, number, &mut zero))??;
     service::handed(bytes);
@@ -199,6 +204,47 @@ unsafe fn moved(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void
             ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), bytes);
             release(from);
         }
+    }
+    to
+}
+
+/// A block of the arena moves below, because it grows from `old` bytes to `bytes`. One that has a mapping of its own there gets huge
+/// pages if the arena has them, and its old pages go back as they are copied: it is never there twice.
+unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    let to = unsafe { below::malloc(bytes) };
+    let pages = Settings::get().map_or(Pages::Base, |settings| settings.pages);
+    let mut copied = 0;
+    // SAFETY: the block is from there.
+    if let Some(mapping) = unsafe { below::mapping(to) }.filter(|_| bytes >= SPARSE) {
+        let kept = Errno::keep();
+        if pages == Pages::Transparent {
+            // SAFETY: the mapping is the block's alone, and what is in it stays the same. Were it a part of the mapping, the
+            // system could no longer move it whole.
+            unsafe { libc::madvise(mapping.start as *mut c_void, mapping.len(), libc::MADV_HUGEPAGE) };
+        }
+        while matches!(pages, Pages::Base | Pages::Transparent) && copied < old {
+            let start = from as usize + copied;
+            let end = ((start + AT_ONCE) / HUGE * HUGE).min(from as usize + old);
+            // SAFETY: both blocks have these bytes; whole pages of the old one are dropped once all in them was copied.
+            unsafe {
+                ptr::copy_nonoverlapping(start as *const u8, to.cast::<u8>().add(copied), end - start);
+                let whole = start.next_multiple_of(HUGE)..end / HUGE * HUGE;
+                if !whole.is_empty() {
+                    libc::madvise(whole.start as *mut c_void, whole.len(), libc::MADV_DONTNEED);
+                }
+            }
+            copied = end - from as usize;
+        }
+        drop(kept);
+    }
+    if to.is_null() {
+        return to;
+    }
+    // SAFETY: the caller's: both have that many bytes, and `from` is the arena's.
+    unsafe {
+        ptr::copy_nonoverlapping(from.cast::<u8>().add(copied), to.cast::<u8>().add(copied), old - copied);
+        release(from);
     }
     to
 }

@@ -12,6 +12,7 @@ mod exports;
 mod faults;
 mod forks;
 mod large;
+mod leaving;
 mod life;
 mod marks;
 mod nested;
@@ -23,6 +24,7 @@ mod settings;
 mod start;
 mod summary;
 mod thread;
+mod zeroing;
 
 /// The library's own memory comes straight from below, so that the arena never serves itself.
 #[global_allocator]

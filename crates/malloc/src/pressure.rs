@@ -29,12 +29,13 @@ impl Pressure {
         Self { groups: groups.filter(|folder| folder.join("memory.current").exists()).map(Path::to_owned).collect() }
     }
 
-    /// Whether memory is short now.
-    pub(crate) fn is_high(&mut self) -> bool {
-        self.groups.iter().any(|group| is_full(group)) || self.is_waiting()
+    /// Whether a group reaches its limit.
+    pub(crate) fn is_full(&self) -> bool {
+        self.groups.iter().any(|group| is_full(group))
     }
 
-    fn is_waiting(&self) -> bool {
+    /// Whether tasks wait for memory.
+    pub(crate) fn is_waiting(&self) -> bool {
         let own = self.groups.first().and_then(|group| fs::read_to_string(group.join("memory.pressure")).ok());
         let text = own.or_else(|| fs::read_to_string("/proc/pressure/memory").ok());
         text.as_deref().and_then(some_average).is_some_and(|share| share >= WAITING)
@@ -45,8 +46,10 @@ fn is_full(group: &Path) -> bool {
     let number = |name| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = [number("memory.high"), number("memory.max")].into_iter().flatten().min();
     let (Some(limit), Some(current)) = (limit, number("memory.current")) else { return false };
-    let files = fs::read_to_string(group.join("memory.stat")).ok().and_then(|text| file_pages(&text)).unwrap_or(0);
-    u128::from(current.saturating_sub(files)) * 100 >= u128::from(limit) * u128::from(FULL)
+    let reaches = |bytes: u64| u128::from(bytes) * 100 >= u128::from(limit) * u128::from(FULL);
+    // What the system has to add up is asked for only where it matters.
+    let files = || fs::read_to_string(group.join("memory.stat")).ok().and_then(|text| file_pages(&text)).unwrap_or(0);
+    reaches(current) && reaches(current.saturating_sub(files()))
 }
 
 /// The path of the one group of version 2.

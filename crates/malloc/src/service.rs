@@ -1,12 +1,14 @@
 //! A thread that does what no request should wait for: it lets memory decay, trims the allocator below, and gives memory
 //! back under pressure. It is started once the arena has handed out enough to be worth it, takes no signals, and ends when it
-//! is the last thread, so that it keeps no process alive.
+//! is the last thread, so that it keeps no process alive. A process with no other threads forks without it: programs look at
+//! how many threads they have.
 
-#![expect(unsafe_code, reason = "starts a thread with a small stack and no signals")]
+#![expect(unsafe_code, reason = "starts a thread with a small stack and no signals, and waits for its end")]
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::linux::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fs, ptr};
 
@@ -36,10 +38,24 @@ const MORSEL: Bytes = Bytes::new(1 << 20);
 
 const STACK: usize = 256 << 10;
 
+/// How long a fork waits for the thread to end. It does so as soon as it runs, unless what it needs is in use by the fork itself.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 static STARTED: AtomicBool = AtomicBool::new(false);
 static HANDED: AtomicU64 = AtomicU64::new(0);
+/// The system's number of the thread; zero for none.
+static TASK: AtomicI32 = AtomicI32::new(0);
+/// Whether the thread is to end; it sleeps on this.
+static ENDS: AtomicU32 = AtomicU32::new(0);
+/// When it may be started at the earliest, in milliseconds of the clock.
+static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// How long the thread has looked after the arena, in milliseconds. What was freed while it did not run is not older for that.
+static SERVED: AtomicU64 = AtomicU64::new(0);
+/// When the allocator below was last trimmed, and when pressure was last answered; zero for never.
+static TRIMMED: AtomicU64 = AtomicU64::new(0);
+static PRESSED: AtomicU64 = AtomicU64::new(0);
 
-/// The arena has handed out a block; its lock is not held.
+/// The arena has handed out a block, or taken back one of no bytes; its lock is not held.
 #[inline]
 pub(crate) fn handed(bytes: usize) {
     if !STARTED.load(Ordering::Relaxed) {
@@ -51,7 +67,8 @@ pub(crate) fn handed(bytes: usize) {
 fn count(bytes: u64) {
     let handed = HANDED.fetch_add(bytes, Ordering::Relaxed) + bytes;
     let asked = matches!(trim_below(), TrimBelow::Every(_));
-    if (handed > WORTH || asked) && !STARTED.swap(true, Ordering::AcqRel) {
+    let due = (handed > WORTH || asked) && milliseconds() >= NOT_BEFORE.load(Ordering::Relaxed);
+    if due && !STARTED.swap(true, Ordering::AcqRel) {
         // What the C library allocates for a thread comes from below.
         if let Some(inside) = Inside::enter() {
             launch();
@@ -60,9 +77,55 @@ fn count(bytes: u64) {
     }
 }
 
+/// The process is about to fork: where it has no other threads, this one ends first.
+pub(crate) fn pause() {
+    if !STARTED.load(Ordering::Acquire) || !is_only_other() {
+        return;
+    }
+    ENDS.store(1, Ordering::Release);
+    // SAFETY: wakes whoever sleeps on it.
+    unsafe { libc::syscall(libc::SYS_futex, ENDS.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    let start = start::now();
+    while start::now().saturating_sub(start) < PATIENCE {
+        let task = TASK.load(Ordering::Acquire);
+        // SAFETY: sends nothing, and only says whether the thread is still there.
+        if task != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, 0) } != 0 {
+            TASK.store(0, Ordering::Release);
+            break;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The process has forked: for a while it stays without the thread.
+pub(crate) fn resume() {
+    NOT_BEFORE.store(milliseconds() + PERIOD.as_millis() as u64, Ordering::Relaxed);
+}
+
 /// In a forked child the thread is gone; it is started again at need.
 pub(crate) fn forget() {
+    TASK.store(0, Ordering::Relaxed);
+    ENDS.store(0, Ordering::Relaxed);
     STARTED.store(false, Ordering::Release);
+    resume();
+}
+
+/// Whether the process has two threads. A link leads to the folder of each, besides the folder's own two.
+fn is_only_other() -> bool {
+    fs::metadata("/proc/self/task").is_ok_and(|folder| folder.st_nlink() == 4)
+}
+
+fn milliseconds() -> u64 {
+    start::now().as_millis() as u64
+}
+
+/// Sleeps for the period, and says whether the thread is to end.
+fn is_over() -> bool {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: PERIOD.as_nanos() as i64 };
+    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: sleeps while the word is zero, no longer than the time.
+    unsafe { libc::syscall(libc::SYS_futex, ENDS.as_ptr(), wait, 0, &raw const time) };
+    ENDS.load(Ordering::Acquire) != 0
 }
 
 /// The program has closed a step.
@@ -109,38 +172,57 @@ fn launch() {
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    let mut pressure = Pressure::new();
-    let mut trimmed = start::now();
-    let mut pressed = None;
+    // SAFETY: always.
+    TASK.store(unsafe { libc::gettid() }, Ordering::Release);
+    let pressure = Pressure::new();
     let mut steps = 0;
-    for round in 1.. {
-        std::thread::sleep(PERIOD);
-        let now = start::now();
-        let Some(looked) = large::call(life::serving(), |arena| look(arena, now)) else { break };
-        let due = match trim_below() {
-            TrimBelow::Never => false,
-            TrimBelow::Every(time) => now.saturating_sub(trimmed) >= time,
-            TrimBelow::Step => faults::marked() == 0 && looked.steps != steps,
-        };
-        if due {
-            below::trim(0);
-            trimmed = now;
-        }
-        steps = looked.steps;
-        if round % SLOW != 0 {
-            continue;
-        }
-        if is_last() {
+    let mut last = start::now();
+    let _ = TRIMMED.compare_exchange(0, milliseconds(), Ordering::Relaxed, Ordering::Relaxed);
+    for round in 1_u64.. {
+        if is_over() {
+            ENDS.store(0, Ordering::Release);
+            STARTED.store(false, Ordering::Release);
             break;
         }
-        let rested = pressed.is_none_or(|last| now.saturating_sub(last) >= RESPITE);
-        if rested && looked.free > MORSEL && pressure.is_high() {
+        let now = start::now();
+        let passed = now.saturating_sub(last).min(PERIOD * 4).as_millis() as u64;
+        last = now;
+        let served = Duration::from_millis(SERVED.fetch_add(passed, Ordering::Relaxed) + passed);
+        let Some(looked) = large::call(life::serving(), |arena| look(arena, served)) else { break };
+        trim_if_due(&looked, steps);
+        steps = looked.steps;
+        let is_slow = round.is_multiple_of(SLOW);
+        if is_slow && is_last() {
+            break;
+        }
+        if looked.free > MORSEL && is_rested() && (pressure.is_full() || is_slow && pressure.is_waiting()) {
             large::trim();
             below::trim(0);
-            pressed = Some(now);
+            PRESSED.store(milliseconds(), Ordering::Relaxed);
         }
     }
     ptr::null_mut()
+}
+
+/// Trims the allocator below if it was asked for: by the clock, or by a step that was found since the last look.
+fn trim_if_due(looked: &Looked, steps: u64) {
+    let due = match trim_below() {
+        TrimBelow::Never => false,
+        TrimBelow::Every(time) => {
+            milliseconds().saturating_sub(TRIMMED.load(Ordering::Relaxed)) >= time.as_millis() as u64
+        }
+        TrimBelow::Step => faults::marked() == 0 && looked.steps != steps,
+    };
+    if due {
+        below::trim(0);
+        TRIMMED.store(milliseconds(), Ordering::Relaxed);
+    }
+}
+
+/// Whether the last answer to pressure is long ago.
+fn is_rested() -> bool {
+    let pressed = PRESSED.load(Ordering::Relaxed);
+    pressed == 0 || milliseconds().saturating_sub(pressed) >= RESPITE.as_millis() as u64
 }
 
 /// What a look at the arena shows.

@@ -28,7 +28,8 @@ pub(crate) enum TrimBelow {
 /// What was asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pages: Pages,
+    /// The arena's pages.
+    pub(crate) pages: Pages,
     prefault: bool,
     decay: Option<Duration>,
     learn: bool,
@@ -96,9 +97,12 @@ impl Settings {
             summary: lookup("LOWTIDE_SUMMARY")
                 .filter(|folder| !folder.is_empty())
                 .map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into())),
-            below: lookup("LOWTIDE_BELOW")
-                .filter(|name| !name.is_empty())
-                .unwrap_or_else(|| if below::is_glibc() { "glibc".to_owned() } else { "the program's own".to_owned() }),
+            below: match lookup("LOWTIDE_BELOW") {
+                _ if below::is_glibc() => GLIBC.to_owned(),
+                // Whoever started the program cannot know what it is linked with.
+                Some(name) if !name.is_empty() && name != GLIBC => name,
+                _ => "the program's own".to_owned(),
+            },
             command: command(),
             warnings,
         }
@@ -126,6 +130,9 @@ impl Settings {
         options
     }
 }
+
+/// The allocator below where no other is.
+const GLIBC: &str = "glibc";
 
 /// What a range that is cut short is a multiple of.
 const ROUND: u64 = 2 << 20;

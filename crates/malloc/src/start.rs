@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::settings::Settings;
-use crate::{forks, summary};
+use crate::{forks, leaving, summary};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -23,6 +23,7 @@ extern "C" fn first() {
     begin();
     Settings::read();
     forks::watch();
+    leaving::watch();
 }
 
 extern "C" fn last() {

@@ -1,9 +1,10 @@
 //! What a process leaves behind when it ends: one JSON file, named by its number, in the folder that `LOWTIDE_SUMMARY`
-//! names. A child that ends without running its exit functions leaves none.
+//! names. A process that is killed leaves none.
 
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lowtide_pool::{HostArena, HostStats};
 use serde::Serialize;
@@ -52,10 +53,26 @@ struct Large {
     held_bytes: u64,
 }
 
+/// Whether it is being written, or was.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Whether it was asked for, and not yet begun.
+pub(crate) fn is_wanted() -> bool {
+    Settings::get().is_some_and(|settings| settings.summary.is_some()) && !BEGUN.load(Ordering::Relaxed)
+}
+
+/// A forked child leaves one of its own.
+pub(crate) fn forget() {
+    BEGUN.store(false, Ordering::Relaxed);
+}
+
 /// Writes it, where it was asked for.
 pub(crate) fn write() {
     let Some(settings) = Settings::get() else { return };
     let Some(folder) = &settings.summary else { return };
+    if BEGUN.swap(true, Ordering::Relaxed) {
+        return;
+    }
     let (marks, missed) = marks::all();
     let mut summary = summary(settings, marks);
     if missed > 0 {

@@ -208,7 +208,7 @@ impl HostArena {
 
     /// Holds everything still, so that the process can be forked.
     pub fn freeze(&'static self) -> Frozen {
-        Frozen { state: self.state() }
+        Frozen { arena: self, state: self.state() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -219,6 +219,7 @@ impl HostArena {
 /// An arena that is held still.
 #[derive(Debug)]
 pub struct Frozen {
+    arena: &'static HostArena,
     state: MutexGuard<'static, State>,
 }
 
@@ -228,8 +229,10 @@ impl Frozen {
         drop(self);
     }
 
-    /// Goes on in a forked child: its blocks are there; the threads that served or planned for its parent are not.
+    /// Goes on in a forked child: its blocks are there; the threads that served or planned for its parent are not. What the
+    /// parent has done is not counted.
     pub fn thaw_in_child(mut self) {
+        self.arena.unlocked.store(0, Ordering::Relaxed);
         self.state.start_anew();
     }
 }

@@ -27,7 +27,10 @@ fn a_program_that_is_linked_with_another_allocator_keeps_it() {
     let search = format!("-L{}", folder.display());
     let path = format!("-Wl,-rpath,{}", folder.display());
     let program = stage.build("linked", "linked", &[&search, &path, "-lwrapper"]);
-    assert_eq!(stage.program_at(&program).summary()["below"], "the program's own");
+    for told in ["", "glibc"] {
+        let run = stage.program_at(&program).env("LOWTIDE_BELOW", told);
+        assert_eq!(run.summary()["below"], "the program's own");
+    }
 }
 
 #[test]

@@ -23,6 +23,14 @@ fn a_block_that_grows_on_keeps_its_contents_and_few_mappings() {
 }
 
 #[test]
+fn a_block_that_moves_to_grow_is_never_there_twice() {
+    let Some(stage) = Stage::new() else { return };
+    for pages in ["transparent", "base"] {
+        assert_well(&stage.program("moving").env("LOWTIDE_PAGES", pages).output());
+    }
+}
+
+#[test]
 fn calloc_gives_zeros_and_touches_no_pages_it_need_not() {
     let Some(stage) = Stage::new() else { return };
     stage.program("zeros").summary();

@@ -1,6 +1,10 @@
 //! Memory goes back to the system when that is asked for.
 
-use crate::stage::Stage;
+use std::fs;
+use std::process::Command;
+
+use crate::preload::{library, skip};
+use crate::stage::{Stage, assert_well};
 
 #[test]
 fn malloc_trim_lowers_what_is_resident() {
@@ -13,4 +17,38 @@ fn malloc_trim_lowers_what_is_resident() {
 fn lowtide_trim_says_how_much_it_gave_back() {
     let Some(stage) = Stage::new() else { return };
     stage.program("trim").arg("ours").summary();
+}
+
+#[test]
+fn load_that_drops_while_a_plan_is_served_is_given_back() {
+    let Some(stage) = Stage::new() else { return };
+    for pages in ["transparent", "base"] {
+        let summary = stage.program("dropping").env("LOWTIDE_PAGES", pages).summary();
+        assert!(summary["planned_from_step"].as_u64().is_some(), "{summary}");
+    }
+}
+
+#[test]
+fn a_control_group_that_is_full_gets_free_memory_back() {
+    let Some(stage) = Stage::new() else { return };
+    let group = stage.path("group");
+    fs::create_dir_all(&group).unwrap();
+    let files = [("memory.current", 1 << 28), ("memory.max", 1_u64 << 30)];
+    for (name, bytes) in files {
+        fs::write(group.join(name), format!("{bytes}\n")).unwrap();
+    }
+    fs::write(group.join("memory.high"), "max\n").unwrap();
+    fs::write(group.join("memory.stat"), "inactive_file 4096\nactive_file 0\n").unwrap();
+    let program = stage.build("squeezed", "squeezed", &[]);
+    let in_its_place = |command: &str| {
+        let mut shell = Command::new("unshare");
+        shell.args(["--map-root-user", "--mount", "--cgroup", "sh", "-c"]);
+        shell.arg(format!("mount --bind \"$0\" /sys/fs/cgroup && {command}"));
+        shell.arg(&group).arg(library()).arg(&program).output()
+    };
+    if !in_its_place("true").is_ok_and(|output| output.status.success()) {
+        skip("no control group was full: this user may not put a folder in its place");
+        return;
+    }
+    assert_well(&in_its_place("LD_PRELOAD=\"$1\" exec \"$2\" \"$0/memory.current\"").unwrap());
 }

@@ -3,6 +3,9 @@
 mod below;
 mod family;
 mod giving_back;
+#[path = "../preload/mod.rs"]
+mod preload;
 mod processes;
+mod resizing;
 mod stage;
 mod steps;

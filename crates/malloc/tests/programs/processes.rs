@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::preload::summaries;
 use crate::stage::{Stage, assert_well};
 
 #[test]
@@ -42,6 +43,12 @@ fn the_service_keeps_no_process_alive() {
 }
 
 #[test]
+fn a_process_without_threads_has_none_when_it_forks() {
+    let Some(stage) = Stage::new() else { return };
+    assert_well(&stage.program("lonely").output());
+}
+
+#[test]
 fn another_thread_than_the_first_may_end_the_process() {
     let Some(stage) = Stage::new() else { return };
     for _ in 0..5 {
@@ -51,4 +58,48 @@ fn another_thread_than_the_first_may_end_the_process() {
         assert_eq!(run.output().status.code(), Some(7));
     }
     assert_eq!(std::fs::read_dir(stage.path("left")).unwrap().count(), 5);
+}
+
+/// How many summaries there are after the program has left in this way, with the status that it was to leave with.
+#[expect(clippy::unwrap_used, reason = "a test may end here")]
+fn summaries_after(stage: &Stage, way: &str) -> usize {
+    let folder = stage.path(way);
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = stage.program("leaving").arg(way).env("LOWTIDE_SUMMARY", folder.to_str().unwrap());
+    let output = run.output();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(7), &[][..]), "{way}");
+    let summaries = summaries(&folder);
+    assert!(
+        summaries.iter().all(|summary| summary["large"]["allocations"].as_u64() > Some(10)),
+        "{way}: {summaries:?}"
+    );
+    summaries.len()
+}
+
+#[test]
+fn a_process_that_runs_no_exit_functions_leaves_a_summary() {
+    let Some(stage) = Stage::new() else { return };
+    for way in ["_exit", "_Exit", "quick_exit", "small"] {
+        assert_eq!(summaries_after(&stage, way), 1, "{way}");
+    }
+}
+
+#[test]
+fn a_forked_child_leaves_a_summary_and_one_with_its_parents_memory_none() {
+    let Some(stage) = Stage::new() else { return };
+    assert_eq!(summaries_after(&stage, "fork"), 2);
+    assert_eq!(summaries_after(&stage, "vfork"), 1);
+}
+
+#[test]
+fn a_signal_handler_ends_the_process_whatever_it_interrupts() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = stage.path("interrupted");
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = stage.build("leaving", "leaving", &[]);
+    for _ in 0..50 {
+        let run = stage.program_at(&program).arg("signal").env("LOWTIDE_SUMMARY", folder.to_str().unwrap());
+        assert_eq!(run.output().status.code(), Some(7));
+    }
+    assert_eq!(summaries(&folder).len(), 50);
 }

@@ -3,24 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may end here")]
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
-use std::{env, fs};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The library, which lies where this test does.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
-        let library = folder.join("liblowtide_malloc.so");
-        assert!(library.exists(), "{} is missing", library.display());
-        library
-    })
-}
+use crate::preload::{library, skip, summaries};
 
 /// A folder with programs.
 pub(crate) struct Stage {
@@ -29,10 +19,9 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// None where there is no C compiler.
-    #[expect(clippy::print_stderr, reason = "what is not tested is said")]
     pub(crate) fn new() -> Option<Self> {
         if Command::new("cc").arg("--version").output().is_err() {
-            eprintln!("not tested: there is no C compiler `cc`");
+            skip("no small C program ran under the library: there is no C compiler `cc`");
             return None;
         }
         Some(Self { folder: tempfile::tempdir().unwrap() })
@@ -102,6 +91,11 @@ impl Run<'_> {
         self.command.env("LD_PRELOAD", &self.preload).output().unwrap()
     }
 
+    /// Runs it without the library.
+    pub(crate) fn output_alone(mut self) -> Output {
+        self.command.env_remove("LD_PRELOAD").output().unwrap()
+    }
+
     /// Runs it under `sh` with a limit set first.
     pub(crate) fn output_limited(self, limit: &str) -> Output {
         let mut shell = Command::new("sh");
@@ -119,8 +113,7 @@ impl Run<'_> {
         let pid = child.id();
         let output = child.wait_with_output().unwrap();
         assert_well(&output);
-        let text = fs::read_to_string(folder.join(format!("{pid}.json"))).unwrap();
-        let summary: Value = serde_json::from_str(&text).unwrap();
+        let summary = summaries(&folder).into_iter().find(|summary| summary["pid"] == pid).unwrap();
         assert_eq!(summary["stepped_aside"], Value::Null, "{summary}");
         summary
     }

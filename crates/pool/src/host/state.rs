@@ -72,7 +72,7 @@ pub(super) struct State {
     pub(super) thrift: Thrift,
     pub(super) live: u64,
     pub(super) peak_live: u64,
-    allocations: u64,
+    pub(super) allocations: u64,
     pub(super) warnings: Vec<String>,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lowtide_core::Bytes;
 
+use super::border::Border;
 use super::state::{Block, HUGE, State, learning};
 use crate::arena::UNIT;
 use crate::arena::serving::Serving;
@@ -223,6 +224,9 @@ impl State {
             mem::forget(serving);
         }
         mem::forget(mem::replace(&mut self.learning, learning(&self.options)));
+        (self.served, self.served_before) = (Served::default(), Served::default());
+        (self.allocations, self.steps, self.planned_from, self.moved) = (0, 0, None, None);
+        (self.border, self.marked, self.peak_live) = (Border::default(), false, self.live);
     }
 }
 

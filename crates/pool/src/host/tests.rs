@@ -414,6 +414,8 @@ fn a_forked_child_has_its_blocks_and_learns_for_itself() {
     (0..10).for_each(|_| train(arena, 1));
     let kept = arena.alloc(MIB, 64, THREAD).unwrap();
     arena.freeze().thaw_in_child();
+    let fresh = arena.stats();
+    assert_eq!((fresh.allocations, fresh.hits, fresh.steps, fresh.live.get()), (0, 0, 0, MIB));
     assert!(arena.usable(kept).is_some_and(|usable| usable >= MIB));
     arena.free(kept).unwrap();
     let before = arena.stats();

@@ -2,7 +2,6 @@
    one is found at once. */
 #include "check.h"
 
-extern void *__libc_malloc(size_t);
 extern void __libc_free(void *);
 extern void *__libc_memalign(size_t, size_t);
 
@@ -46,6 +45,8 @@ static void give(void *block) {
 /* None of these calls another by its name, which would lead to whoever comes first. */
 void *memalign(size_t align, size_t bytes) { return take(align, bytes); }
 void *malloc(size_t bytes) { return take(0, bytes); }
+/* As tcmalloc and mimalloc have it: the name does not tell that it is glibc's. */
+void *__libc_malloc(size_t bytes) { return take(0, bytes); }
 void free(void *block) { give(block); }
 /* A way to its blocks that nobody stands in. */
 void *wrapper_take(size_t bytes) { return take(0, bytes); }
