@@ -14,8 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "python" / "lowtide" / "liblowtide_malloc.so"
 
 
+def settle() -> None:
+    """Lets the lock file know that a source distribution is without the developers' commands. Versions stay."""
+    if (ROOT / "PKG-INFO").exists():
+        subprocess.run(["cargo", "update", "--workspace", "--quiet"], cwd=ROOT, check=True)
+
+
 def make_library() -> None:
     """Builds the library and puts it into the package. There is none but for Linux."""
+    settle()
     if not sys.platform.startswith("linux"):
         return
     command = ["cargo", "build", "--release", "--locked", "--package", "lowtide-malloc"]

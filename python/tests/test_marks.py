@@ -53,6 +53,8 @@ for _ in range(4):
     assert {name: action["count"] for name, action in actions.items()} == {"start": 1, "large": 4, "small": 4}
     difference = actions["large"]["peak_median"] - actions["small"]["peak_median"]
     assert abs(difference - 50_000_000) < 15_000_000
+    # What an action let go of is in its peak and not in what it left.
+    assert actions["large"]["peak_median"] - actions["large"]["resident_after_median"] > 80_000_000
 
 
 def test_steps_are_marked_where_that_was_asked_for(tmp_path: Path) -> None:

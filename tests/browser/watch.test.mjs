@@ -23,6 +23,8 @@ test("the page opens without a complaint, draws both charts and keeps to itself"
   for (const canvas of ["#memory", "#faults"]) assert.ok((await picture(page, canvas)).colours > 3, `${canvas} is blank`);
   assert.match(await text(page, "h1"), /^Memory of sh -c /);
   assert.match(await text(page, "#legend"), /RSS.*anonymous.*peak of compile <b>/);
+  assert.doesNotMatch(await text(page, "#legend"), /huge pages/, "there are none");
+  assert.equal(await page.locator("head meta[http-equiv=Content-Security-Policy]").count(), 1);
   assert.equal(await page.locator("h1 *, #legend b").count(), 0);
 });
 
@@ -60,5 +62,6 @@ test("without scripts the verdict and the table are there", async (t) => {
   const page = await open(t, { path }, { javaScriptEnabled: false });
   assert.equal(await text(page, ".verdict"), { warming: "still warming" }[numbers.verdict] ?? numbers.verdict);
   assert.equal(await page.locator("tbody tr").count(), 1);
+  assert.match(await text(page, "thead"), /growth each.*RSS after.*verdict/s);
   assert.equal(await page.locator("button:visible, canvas:visible").count(), 0);
 });

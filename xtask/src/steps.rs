@@ -1,6 +1,8 @@
 //! The steps of each command, in the order they run. What a step needs beyond Rust is said in its [`Need`], so that a
 //! bare checkout skips it by name instead of failing or staying silent.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, bail};
 
 use crate::repository::{DATA_VARIABLE, Repository};
@@ -86,8 +88,8 @@ fn tests(repository: &Repository) -> Result<Passed> {
     }
     let mut output = process::output(command)?;
     output += &process::output(process::cargo(repository, &INTERLEAVINGS))?;
-    let Tally { passed, ignored } = Tally::of(&output);
-    let mut notes = Vec::new();
+    let Tally { passed, ignored, skipped } = Tally::of(&output);
+    let mut notes: Vec<String> = skipped.iter().map(|reason| format!("skipped a test: {reason}")).collect();
     if ignored > 0 {
         notes.push(format!("skipped {ignored} tests that are ignored\nhint: cargo test --workspace -- --ignored"));
     }
@@ -99,6 +101,8 @@ fn tests(repository: &Repository) -> Result<Passed> {
 struct Tally {
     passed: u64,
     ignored: u64,
+    /// What tests say that found nothing to try, each reason once.
+    skipped: BTreeSet<String>,
 }
 
 impl Tally {
@@ -106,7 +110,8 @@ impl Tally {
     fn of(output: &str) -> Self {
         let results: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("test result: ")).collect();
         let total = |word: &str| results.iter().filter_map(|result| count_before(result, word)).sum();
-        Self { passed: total("passed"), ignored: total("ignored") }
+        let skipped = output.lines().filter_map(|line| line.strip_prefix("skipped: ")).map(str::to_owned).collect();
+        Self { passed: total("passed"), ignored: total("ignored"), skipped }
     }
 }
 
@@ -123,9 +128,12 @@ mod tests {
     #[test]
     fn tests_of_all_binaries_are_added_up() {
         let output = "running 2 tests\n\
+                      skipped: there is no moon\n\
                       test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
-                      test result: ok. 40 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
-        assert_eq!(Tally::of(output), Tally { passed: 42, ignored: 3 });
+                      test result: ok. 40 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 1.00s\n\
+                      skipped: there is no moon\n";
+        let skipped = BTreeSet::from(["there is no moon".to_owned()]);
+        assert_eq!(Tally::of(output), Tally { passed: 42, ignored: 3, skipped });
     }
 
     #[test]

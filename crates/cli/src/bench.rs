@@ -4,6 +4,7 @@ pub mod host;
 pub mod plan;
 pub mod pool;
 
+mod ending;
 mod instances;
 mod report;
 mod rival;
@@ -37,4 +38,9 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         What::Plan(arguments) => plan::run(arguments, console),
         What::Pool(arguments) => pool::run(arguments, console),
     }
+}
+
+/// How many processors this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }

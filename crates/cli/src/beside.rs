@@ -20,7 +20,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The file at `path`, which is none of `inputs` and lies in a folder that is there.
+    /// The file at `path`, which is none of `inputs` and lies in a folder that is there and can be written to.
     pub fn new(path: &Path, inputs: &[&Source]) -> Result<Self, Failure> {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = show::escaped(&path.to_string_lossy()).into_owned();
@@ -39,7 +39,9 @@ impl Target {
             let hint = format!("make it first: mkdir -p {}", show::path(&folder));
             return Err(Failure::unfit(&name, "the folder of the output is not there", hint));
         }
-        Ok(Self { given: path.to_owned(), real, folder })
+        let target = Self { given: path.to_owned(), real, folder };
+        target.temporary().map_err(|error| Failure::access(&name, "write", error))?;
+        Ok(target)
     }
 
     /// The path as it was given.

@@ -7,10 +7,12 @@ pub(crate) mod host;
 mod huge;
 pub(crate) mod library;
 mod nodes;
+mod rounds;
 pub(crate) mod summary;
 mod text;
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -24,6 +26,7 @@ use crate::child::{Ended, Program, injection};
 use crate::{Answer, Console, Failure, show};
 use compare::{Comparison, Used};
 use host::Surroundings;
+use rounds::Compared;
 use summary::Summaries;
 
 /// What to run, and what to serve.
@@ -52,6 +55,9 @@ pub struct Arguments {
     /// Run it without Lowtide first, and show both side by side
     #[arg(long)]
     compare: bool,
+    /// How often to compare, by turns without Lowtide first and with it first; shows medians [default: 1]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::count, requires = "compare", allow_negative_numbers = true)]
+    rounds: Option<NonZeroUsize>,
     /// Say nothing at the end
     #[arg(short, long)]
     quiet: bool,
@@ -71,6 +77,7 @@ const EXAMPLES: &str = "\
 Examples:
   lowtide run -- python train.py                           memory of the host
   lowtide run --compare -- python train.py                 with and without
+  lowtide run --compare --rounds 5 -- python train.py      by turns, and medians
   lowtide run --pages 2M --cpu-node 0 --mem-node 0 -- ./a  huge pages, one socket
   lowtide run --device -- python train.py                  tensors on CUDA devices
   lowtide run --device --limit 40GiB -- python train.py    on a part of each device
@@ -81,19 +88,15 @@ The exit code is the program's.";
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let target = arguments.output.as_deref().map(|path| Target::new(path, &[])).transpose()?;
     let prepared = Prepared::new(arguments, console)?;
-    let without = if arguments.compare {
-        let ended = Program::new(&arguments.command).run_to_end()?;
-        if ended.code() != 0 {
-            console.say(format!("not compared: without Lowtide it ended with code {}", ended.code()));
-            return Ok(Answer::Ended(ended.code()));
+    let (ended, summaries, comparison) = if arguments.compare {
+        match rounds::run(&prepared, arguments, console)? {
+            Compared::Ended { ended, summaries, comparison } => (ended, summaries, comparison),
+            Compared::FailsAnyway(ended) => return Ok(Answer::Ended(ended.code())),
         }
-        Some(Used::from(&ended))
     } else {
-        None
+        let (ended, summaries) = prepared.run()?;
+        (ended, summaries, None)
     };
-    let ended = prepared.program.run_to_end()?;
-    let summaries = prepared.folder.as_ref().map(|folder| Summaries::read(folder.path()));
-    let comparison = without.map(|without| Comparison { without, with: Used::from(&ended) });
     if !arguments.quiet {
         tell(arguments, &ended, summaries.as_ref(), comparison.as_ref(), console);
     }
@@ -153,6 +156,12 @@ impl<'a> Prepared<'a> {
             program = program.with("LOWTIDE_STRICT", "1");
         }
         Ok(Self { program, folder })
+    }
+
+    /// Runs it, and takes what its processes wrote out of the folder.
+    fn run(&self) -> Result<(Ended, Option<Summaries>), Failure> {
+        let ended = self.program.clone().run_to_end()?;
+        Ok((ended, self.folder.as_ref().map(|folder| Summaries::take(folder.path()))))
     }
 }
 

@@ -136,7 +136,9 @@ fn scores(strip: &Strip, taste: Taste, seed: u64) -> Vec<f64> {
         .map(|body| {
             let length = strip.hull(body).len() as f64;
             let size = strip.bodies[body].size as f64;
-            taste.length * length.max(1.0).ln() + taste.size * size.max(1.0).ln() + taste.chance * random.fraction()
+            // The system's logarithm is another on each system, and a library that every program under Lowtide would load.
+            let [length, size] = [length, size].map(|number| libm::log(number.max(1.0)));
+            taste.length * length + taste.size * size + taste.chance * random.fraction()
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 // Two charts over one stretch of time: amounts with marks and peaks, and faults per second.
 const scene = JSON.parse(document.getElementById("scene").textContent);
-const { time, resident, anonymous, file, shared, swapped, minor, major } = scene.series;
+const { time, resident, anonymous, file, shared, swapped, huge, minor, major } = scene.series;
 const memory = document.getElementById("memory");
 const faultsCanvas = document.getElementById("faults");
 const tip = document.getElementById("tip");
@@ -16,6 +16,7 @@ const LINES = [
   { name: "file", values: file, colour: COLOURS[2], width: 1.5 },
   { name: "shared", values: shared, colour: COLOURS[3], width: 1.5 },
   { name: "swapped", values: swapped, colour: COLOURS[5], width: 1.5 },
+  { name: "huge pages", values: huge, colour: COLOURS[4], width: 1.5 },
 ].filter(({ name, values }) => name === "RSS" || values.some((value) => value > 0));
 const rates = (counts) => counts.map((count, at) => {
   const passed = time[at] - (time[at - 1] ?? 0);

@@ -28,6 +28,7 @@ pub struct Page<'a> {
     pub generator: &'a str,
 }
 
+const HEAD: &str = include_str!("../assets/head.html");
 const TEMPLATE: &str = include_str!("../assets/page.html");
 pub(crate) const STYLE: &str = include_str!("../assets/page.css");
 pub(crate) const NUMBERS: &str = include_str!("../assets/numbers.js");
@@ -57,10 +58,10 @@ pub fn page(page: &Page<'_>) -> String {
     filled(
         TEMPLATE,
         &[
+            ("head", &head(page.title, page.generator, STYLE, "map-section")),
             ("generator", &escaped(page.generator)),
             ("title", &escaped(page.title)),
             ("headline", &escaped(page.headline)),
-            ("style", STYLE),
             ("moment", &moment),
             ("table", &table),
             ("notes", &notes(page.notes)),
@@ -72,6 +73,12 @@ pub fn page(page: &Page<'_>) -> String {
             ("data", &data),
         ],
     )
+}
+
+/// What comes before the body of every page. Without scripts nothing of the class `scripted` is shown.
+pub(crate) fn head(title: &str, generator: &str, style: &str, scripted: &str) -> String {
+    let (title, generator) = (escaped(title), escaped(generator));
+    filled(HEAD, &[("title", &title), ("generator", &generator), ("style", style), ("scripted", scripted)])
 }
 
 /// A template with its places filled, in one pass: what is filled in is not looked into again.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::page::{NUMBERS, PALETTE, STYLE, escaped, filled, notes, prose};
+use crate::page::{NUMBERS, PALETTE, STYLE, escaped, filled, head, notes, prose};
 
 /// What goes into a page about something that was watched.
 #[derive(Clone, Debug)]
@@ -43,6 +43,7 @@ pub struct WatchedSeries {
     pub file: Vec<u64>,
     pub shared: Vec<u64>,
     pub swapped: Vec<u64>,
+    pub huge: Vec<u64>,
     pub minor: Vec<u64>,
     pub major: Vec<u64>,
 }
@@ -94,12 +95,12 @@ pub fn watched(page: &Watched<'_>) -> String {
     filled(
         TEMPLATE,
         &[
+            ("head", &head(page.title, page.generator, &format!("{STYLE}{OWN_STYLE}"), "chart-section")),
             ("generator", &escaped(page.generator)),
             ("title", &escaped(page.title)),
             ("verdict", &escaped(page.verdict)),
             ("kind", &escaped(kind)),
             ("headline", &escaped(page.headline)),
-            ("style", &format!("{STYLE}{OWN_STYLE}")),
             ("lines", &lines),
             ("notes", &notes(page.notes)),
             ("actions", &table(page.table)),
@@ -139,6 +140,7 @@ mod tests {
             file: vec![512, 1024],
             shared: vec![0, 0],
             swapped: vec![0, 0],
+            huge: vec![0, 0],
             minor: vec![1, 5],
             major: vec![0, 0],
         };

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::report::Skipped;
+use super::{ending, processors};
 use crate::beside::Target;
 use crate::progress::Counting;
 use crate::run::host::HostArguments;
@@ -131,22 +132,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         return Err(Failure::usage("no allocator is there to be measured", "install one of those above"));
     }
     let report = arguments.measure(&python, &contestants, missing, console)?;
-    let json = serde_json::to_vec(&report).map_err(|error| Failure::Fault(error.to_string()))?;
-    if arguments.view.is_json() {
-        console.print_json(&report)?;
-    } else {
-        for line in text::lines(&report) {
-            console.print(arguments.view.ink().written(&line))?;
-        }
-    }
-    console.finish()?;
-    if let Some(target) = target {
-        target.write_bytes(&[&json[..], b"\n"].concat())?;
-        console.say(format!("wrote {}", show::path(target.path())));
-    }
-    if report.interrupted {
-        console.say("interrupted: what was measured until then is shown");
-    }
+    ending::tell((&report, report.interrupted), text::lines, arguments.view, target.as_ref(), console)?;
     Ok(Answer::from_bool(!report.interrupted && report.failed.is_empty()))
 }
 
@@ -225,7 +211,7 @@ impl Arguments {
         rows.sort_by_key(order);
         Ok(Report {
             version: 1,
-            processors: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            processors: processors(),
             python: python.to_string_lossy().into_owned(),
             threads: self.threads.get(),
             runs: self.runs.get(),

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::instances::{self, Instance};
 use super::report::Skipped;
+use super::{ending, processors};
 use crate::recorded::Recorded;
 use crate::solving::was_interrupted;
 use crate::source::Source;
@@ -96,17 +97,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         report.threads = threads::measure(report.processors)?;
     }
     report.interrupted = was_interrupted();
-    if arguments.view.is_json() {
-        console.print_json(&report)?;
-    } else {
-        for line in text::lines(&report) {
-            console.print(arguments.view.ink().written(&line))?;
-        }
-    }
-    console.finish()?;
-    if report.interrupted {
-        console.say("interrupted: what was measured until then is shown");
-    }
+    ending::tell((&report, report.interrupted), text::lines, arguments.view, None, console)?;
     Ok(Answer::from_bool(!report.interrupted))
 }
 
@@ -144,8 +135,4 @@ fn usual() -> Vec<PathBuf> {
 fn short(label: &str) -> String {
     let name = label.rsplit('/').next().unwrap_or(label);
     show::name(name.split('.').next().unwrap_or(name))
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }

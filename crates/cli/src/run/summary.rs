@@ -94,6 +94,15 @@ impl Summaries {
         all
     }
 
+    /// Reads what is in `folder`, and leaves nothing of it there.
+    pub fn take(folder: &Path) -> Self {
+        let all = Self::read(folder);
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let _ = fs::remove_file(entry.path());
+        }
+        all
+    }
+
     /// Whether the process `pid` left one.
     pub fn has(&self, pid: u32) -> bool {
         self.of.iter().any(|summary| summary.pid == pid)
@@ -117,6 +126,8 @@ mod tests {
         assert_eq!((all.unreadable, all.has(1), all.has(3)), (1, true, false));
         assert_eq!(all.of[0].hit_rate(), Some(0.75));
         assert_eq!(all.written[1]["later"][0], 1);
+        assert_eq!(Summaries::take(folder.path()).of, all.of);
+        assert!(Summaries::read(folder.path()).of.is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) fn lines(summaries: &Summaries, ended: &Ended) -> Vec<String> {
     }
     if !summaries.has(ended.pid) {
         lines.push(format!(
-            "lowtide: process {} left no summary: it was killed, ended by _exit, or cannot be preloaded into",
+            "lowtide: process {} left no summary: it was killed, or cannot be preloaded into",
             ended.pid
         ));
     }

@@ -56,11 +56,23 @@ pub(super) struct Repetition {
     pub peak: u64,
     /// Of that what was pages of files, as far as is known.
     pub file: u64,
+    /// What was resident when it ended.
+    pub after: u64,
+}
+
+/// The end of an action: when, and amounts as a [`Repetition`] has them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct End {
+    pub at: f64,
+    pub peak: u64,
+    pub file: u64,
+    pub after: u64,
 }
 
 impl Actions {
-    /// An action ends at `at`.
-    pub fn close(&mut self, name: &str, at: f64, peak: u64, file: u64) {
+    /// An action ends, and `end` is what it came to.
+    pub fn close(&mut self, name: &str, end: End) {
+        let at = end.at;
         let found = self.all.iter().position(|action| action.name == name);
         let place = found.unwrap_or_else(|| {
             let name = if self.all.len() < NAMES { name } else { OTHERS };
@@ -69,7 +81,7 @@ impl Actions {
                 self.all.len() - 1
             })
         });
-        self.all[place].repeat(at, peak, file);
+        self.all[place].repeat(end);
         self.mark(Mark { at, action: place });
     }
 
@@ -110,11 +122,11 @@ impl Action {
         }
     }
 
-    fn repeat(&mut self, at: f64, peak: u64, file: u64) {
+    fn repeat(&mut self, End { at, peak, file, after }: End) {
         self.lowest = self.lowest.min(peak);
         self.highest = self.highest.max(peak);
         self.last = at;
-        let repetition = Repetition { at, number: self.count, peak, file };
+        let repetition = Repetition { at, number: self.count, peak, file, after };
         self.count += 1;
         let highest = match self.pending {
             Some(pending) if pending.peak > peak => pending,
@@ -140,9 +152,18 @@ impl Action {
 
     /// The peak in the middle.
     pub fn median(&self) -> u64 {
-        let mut peaks: Vec<u64> = self.repetitions.iter().map(|repetition| repetition.peak).collect();
-        peaks.sort_unstable();
-        peaks.get(peaks.len() / 2).copied().unwrap_or(self.highest)
+        self.middle(|repetition| repetition.peak)
+    }
+
+    /// What was resident after it, in the middle.
+    pub fn median_after(&self) -> u64 {
+        self.middle(|repetition| repetition.after)
+    }
+
+    fn middle(&self, of: impl Fn(&Repetition) -> u64) -> u64 {
+        let mut amounts: Vec<u64> = self.repetitions.iter().map(of).collect();
+        amounts.sort_unstable();
+        amounts.get(amounts.len() / 2).copied().unwrap_or(self.highest)
     }
 
     /// Whether its peak grows from one time to the next; `rate` is what is called a leak, in bytes per second.
@@ -156,7 +177,7 @@ impl Action {
         let points: Vec<Point> = self.repetitions.iter().map(own).collect();
         let count = self.count as f64;
         let from = if self.count >= 16 { count / 2.0 } else { (count / 4.0).max(1.0) }.floor();
-        Judge { rate: rate * each, growth, from, settled: from / 2.0, shortest: 0.0 }.judge(&points)
+        Judge { rate: rate * each, growth, from, settled: from / 2.0, shortest: 0.0, shortest_leak: 0.0 }.judge(&points)
     }
 }
 
@@ -170,8 +191,9 @@ mod tests {
     fn repeated(count: u64, peak: impl Fn(u64) -> u64) -> Actions {
         let mut actions = Actions::default();
         for n in 0..count {
-            actions.close("compile", n as f64, peak(n), 50 * MIB);
-            actions.close("infer", n as f64 + 0.5, 100 * MIB, 50 * MIB);
+            let end = |at, peak| End { at, peak, file: 50 * MIB, after: 60 * MIB };
+            actions.close("compile", end(n as f64, peak(n)));
+            actions.close("infer", end(n as f64 + 0.5, 100 * MIB));
         }
         actions
     }
@@ -196,6 +218,7 @@ mod tests {
         let action = &actions.all()[0];
         assert_eq!((action.count, action.lowest, action.highest), (100_000, 500 * MIB, 500 * MIB + 99_999));
         assert!(action.repetitions().len() <= MOST && actions.marks().len() <= MOST && actions.count == 200_000);
+        assert_eq!(action.median_after(), 60 * MIB);
         let middle = action.median() - 500 * MIB;
         assert!((49_000..51_000).contains(&middle), "{middle}");
     }
@@ -204,7 +227,7 @@ mod tests {
     fn there_is_an_end_to_names() {
         let mut actions = Actions::default();
         for n in 0..1000 {
-            actions.close(&n.to_string(), f64::from(n), 1, 0);
+            actions.close(&n.to_string(), End { at: f64::from(n), peak: 1, file: 0, after: 1 });
         }
         assert_eq!(actions.all().len(), NAMES + 1);
         assert_eq!(actions.all()[NAMES].count, 800);

@@ -1,7 +1,8 @@
-//! Whether memory that was watched grows for good. A series is judged by its floor: the lowest of each window, or the
+//! Whether memory that was watched grows for good. A series is judged by its floor: what is low in each window, or the
 //! valleys where it swings, because what is given back again is no leak. The trend of the floor is a robust slope with an
-//! interval; growth that bends or has stopped is warming up.
+//! interval; growth that bends, may bend or has stopped is warming up.
 
+mod bend;
 mod swings;
 mod trend;
 
@@ -42,7 +43,7 @@ impl Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reason {
-    /// There are too few values to tell anything.
+    /// There are too few values to tell anything, or it rises for too short a time to be called a leak.
     TooShort,
     /// The floor does not rise, or not faster than what is called a leak.
     Flat,
@@ -50,6 +51,8 @@ pub(crate) enum Reason {
     GivesBack,
     /// It gave back some and is higher than ever, too few times to make a trend of it.
     FewSwings,
+    /// It rises, but neither so long nor so evenly that a leak is sure.
+    Unsure,
     /// It rises, slower and slower.
     Bends,
     /// It rose, and has stopped.
@@ -65,6 +68,7 @@ impl Reason {
             Self::Flat => "no growth for good was found",
             Self::GivesBack => "it was as high before and came back",
             Self::FewSwings => "it gave memory back, and is higher than ever since",
+            Self::Unsure => "it grows; more time would tell whether for good",
             Self::Bends => "it grows slower and slower",
             Self::Stopped => "it grew, and has stopped lately",
             Self::Grows => "it grows all the time",
@@ -95,12 +99,18 @@ pub(crate) struct Judge {
     pub settled: f64,
     /// The shortest part that can be judged.
     pub shortest: f64,
+    /// The shortest part that can be called a leak.
+    pub shortest_leak: f64,
 }
 
 /// The fewest values that make a trend.
 const FEWEST: usize = 6;
 /// Into how many windows a series without swings is cut.
 const WINDOWS: usize = 30;
+/// Of a window, one value in so many is below its floor.
+const LOW: usize = 4;
+/// None is.
+const LOWEST: usize = 0;
 /// How deep a fall is, of the range of the judged part, to be a swing.
 const SWING: f64 = 0.3;
 /// How long, of the judged part, a fall at the very end may be there to be the end of the program.
@@ -128,50 +138,86 @@ impl Judge {
             swings = Swings::of(judged, least);
         }
         let history = &points[points.partition_point(|point| point.at < self.settled)..start + judged.len()];
-        let floor = windows(judged);
-        let is_smooth = Swings::of(&floor, (SWING * range(&floor)).max(self.growth)).valleys.is_empty();
-        match swings.valleys.len() {
-            0 => self.grows(&floor, from, history, least),
-            1..FEWEST if is_smooth => self.grows(&floor, from, history, least),
-            FEWEST..=60 => self.grows(&swings.valleys, from, &[], least),
-            61.. => self.grows(&floor, from, &[], least),
+        let floor = Floor::of(judged, history);
+        let is_smooth = Swings::of(&floor.points, (SWING * range(&floor.points)).max(self.growth)).valleys.is_empty();
+        let judgement = match swings.valleys.len() {
+            0 => self.grows(&floor, from, least),
+            1..FEWEST if is_smooth => self.grows(&floor, from, least),
+            FEWEST..=60 if !is_smooth => self.grows(&Floor::of_valleys(swings.valleys), from, least),
+            FEWEST.. => self.grows(&Floor { history: &[], ..floor }, from, least),
             _ => self.few(judged, history, &swings, least),
+        };
+        if judgement.verdict == Verdict::Leaking && length < self.shortest_leak {
+            return Judgement { verdict: Verdict::Warming, reason: Reason::TooShort, ..judgement };
         }
+        judgement
     }
 
     /// Judges a floor.
-    fn grows(self, floor: &[Point], from: f64, history: &[Point], least: f64) -> Judgement {
-        let trend = Trend::of(floor, self.rate);
-        let growth = trend.slope * length(floor);
+    fn grows(self, floor: &Floor<'_>, from: f64, least: f64) -> Judgement {
+        let Floor { points, lowest, long, history } = floor;
+        let trend = Trend::of(points, self.rate);
+        let growth = trend.slope * length(points);
+        let rises_below = || lowest.is_empty() || Trend::of(lowest, self.rate).slope > trend.slope / 4.0;
         let (verdict, reason) = if trend.low <= self.rate || growth < self.growth {
             (Verdict::Stable, Reason::Flat)
-        } else if came_back(history, least) {
+        } else if came_back(history, least) || !rises_below() {
             (Verdict::Stable, Reason::GivesBack)
-        } else if trend::has_stopped(floor, &trend) {
+        } else if bend::has_stopped(points, &trend) {
             (Verdict::Warming, Reason::Stopped)
-        } else if trend::bends(floor) {
+        } else if bend::bends(points) || bend::bends(long) {
             (Verdict::Warming, Reason::Bends)
+        } else if trend.surely <= self.rate || bend::may_bend(long) {
+            (Verdict::Warming, Reason::Unsure)
         } else {
             (Verdict::Leaking, Reason::Grows)
         };
         Judgement { verdict, reason, trend: Some(trend), from }
     }
 
-    /// Judges what swings too few times to have a trend of valleys: only what came after the last one, where that is
-    /// higher than ever and long enough.
+    /// Judges what swings too few times to have a trend of valleys in the judged part: those since it settled, where they are
+    /// enough, or else what came after the last one, where that is higher than ever and long enough.
     fn few(self, judged: &[Point], history: &[Point], swings: &Swings, least: f64) -> Judgement {
+        let earlier = Swings::of(history, least).valleys;
+        if earlier.len() >= FEWEST {
+            return self.grows(&Floor::of_valleys(earlier), judged[0].at, least);
+        }
         let last = swings.valleys[swings.valleys.len() - 1].at;
         let behind = &judged[judged.partition_point(|point| point.at < last)..];
         let before = history.iter().filter(|point| point.at < last).map(|point| point.value).fold(0.0, f64::max);
-        let trend = Trend::of(&windows(judged), self.rate);
+        let trend = Trend::of(&windows(judged, LOW), self.rate);
         let of = |verdict, reason| Judgement { verdict, reason, trend: Some(trend), from: judged[0].at };
         if highest(behind) < before + least / 2.0 {
             return of(Verdict::Stable, Reason::GivesBack);
         }
         if behind.len() >= 2 * FEWEST && length(behind) > 0.6 * length(judged) {
-            return self.grows(&windows(behind), last, &[], least);
+            return self.grows(&Floor::of(behind, &[]), last, least);
         }
         of(Verdict::Warming, Reason::FewSwings)
+    }
+}
+
+/// What a series comes back to.
+struct Floor<'a> {
+    points: Vec<Point>,
+    /// The lowest values, where they are not the floor already: it only rises where they do.
+    lowest: Vec<Point>,
+    /// The floor since the series settled, by which it is seen to bend.
+    long: Vec<Point>,
+    /// The series since it settled; nothing where it swings so often that a high moment before tells nothing.
+    history: &'a [Point],
+}
+
+impl<'a> Floor<'a> {
+    fn of(judged: &[Point], history: &'a [Point]) -> Self {
+        let long = if history.is_empty() { judged } else { history };
+        // Teeth that beat with the windows make one of them ragged.
+        let long = bend::smoother(windows(long, LOW), windows(long, LOWEST));
+        Self { points: windows(judged, LOW), lowest: windows(judged, LOWEST), long, history }
+    }
+
+    fn of_valleys(valleys: Vec<Point>) -> Self {
+        Self { long: valleys.clone(), points: valleys, lowest: Vec::new(), history: &[] }
     }
 }
 
@@ -190,25 +236,19 @@ fn came_back(history: &[Point], least: f64) -> bool {
     false
 }
 
-/// The lowest of each of some windows of equal length.
-fn windows(points: &[Point]) -> Vec<Point> {
+/// What is low in each of some windows of equal length: one value in `rank` is lower, or with zero none.
+fn windows(points: &[Point], rank: usize) -> Vec<Point> {
     if points.len() <= WINDOWS {
         return points.to_vec();
     }
     let (start, width) = (points[0].at, length(points) / WINDOWS as f64);
-    let mut floor: Vec<(usize, Point)> = Vec::with_capacity(WINDOWS);
-    for point in points {
-        let window = (((point.at - start) / width) as usize).min(WINDOWS - 1);
-        match floor.last_mut() {
-            Some((last, lowest)) if *last == window => {
-                if point.value < lowest.value {
-                    *lowest = *point;
-                }
-            }
-            _ => floor.push((window, *point)),
-        }
-    }
-    floor.into_iter().map(|(_, point)| point).collect()
+    let window = |point: &Point| (((point.at - start) / width) as usize).min(WINDOWS - 1);
+    let low = |part: &[Point]| {
+        let mut part = part.to_vec();
+        let place = part.len().checked_div(rank).unwrap_or(0);
+        *part.select_nth_unstable_by(place, |a, b| a.value.total_cmp(&b.value)).1
+    };
+    points.chunk_by(|a, b| window(a) == window(b)).map(low).collect()
 }
 
 fn length(points: &[Point]) -> f64 {
@@ -223,5 +263,7 @@ fn range(points: &[Point]) -> f64 {
     highest(points) - points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min)
 }
 
+#[cfg(test)]
+mod rates;
 #[cfg(test)]
 mod tests;

@@ -55,6 +55,9 @@ fn line(elapsed: Duration, sample: &Sample, observed: &Observed, rate: Option<f6
         format!("file {}", Bytes::new(sample.file)),
         format!("peak {}", Bytes::new(observed.peak)),
     ];
+    if sample.huge > 0 {
+        parts.push(format!("huge {}", Bytes::new(sample.huge)));
+    }
     if let Some(rate) = rate {
         parts.push(format!("{} faults/s", show::thousands(rate as usize)));
     }

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::Event;
-use super::actions::Actions;
+use super::actions::{Actions, End};
 use super::live::Live;
 use super::series::Series;
 use super::subject::{Faults, Sample, Subject};
@@ -23,12 +23,14 @@ pub(super) struct Observed {
     pub seconds: f64,
     pub series: Series,
     pub actions: Actions,
-    /// The most that is known to have been resident at once.
+    /// The most that is known to have been held at once.
     pub peak: u64,
     /// The most that it can have been.
     pub ceiling: u64,
     /// Whether a peak can be lower than it was, because the system did not let it be counted anew.
     pub is_sampled: bool,
+    /// The most in explicit huge pages.
+    pub huge: u64,
     /// While it was watched.
     pub faults: Faults,
     /// The most that there were at once.
@@ -127,6 +129,7 @@ impl Watching<'_> {
         self.action_peak = self.action_peak.max(sample.peak);
         self.observed.processes = self.observed.processes.max(sample.processes);
         self.observed.ceiling = self.observed.ceiling.max(sample.ceiling);
+        self.observed.huge = self.observed.huge.max(sample.huge);
         self.first_faults.get_or_insert(sample.faults);
         self.last = sample;
         true
@@ -137,7 +140,8 @@ impl Watching<'_> {
         // What the program did between this moment and its mark is small; what it did before the last look is not.
         self.sample();
         let at = self.start.elapsed().as_secs_f64();
-        self.observed.actions.close(name, at, self.action_peak, self.last.file);
+        let end = End { at, peak: self.action_peak, file: self.last.file, after: self.last.held() };
+        self.observed.actions.close(name, end);
         if let Err(error) = self.subject.reset_peaks()
             && !self.refusal_is_told
         {
@@ -148,7 +152,7 @@ impl Watching<'_> {
                 "the system refuses to reset the peak ({why}); the peak of an action is the highest that was seen"
             ));
         }
-        self.action_peak = self.last.resident;
+        self.action_peak = self.last.held();
     }
 
     fn ended(mut self) -> Observed {

@@ -38,6 +38,8 @@ pub(super) struct Outcome {
 const CHANCE: f64 = 1_048_576.0;
 /// The shortest part that is judged where nobody said when it begins, in seconds.
 const SHORTEST: f64 = 2.5;
+/// The shortest that is called a leak: a collector or a cache may take as long to come round.
+const SHORTEST_LEAK: f64 = 14.5;
 
 impl Outcome {
     /// Of a program that ended before anybody could look.
@@ -52,6 +54,10 @@ impl Outcome {
         }
         if what.is_tree && !super::process::tells_children() {
             observed.notes.push("this system does not tell of children: only the first process was watched".to_owned());
+        }
+        if observed.huge > 0 {
+            let most = Bytes::new(observed.huge);
+            observed.notes.push(format!("explicit huge pages are counted, {most} at most; RSS is without them"));
         }
         let judgement = by_time(&observed, arguments, leak_rate);
         let actions = observed.actions.all().iter().map(|action| action.judge(leak_rate, CHANCE)).collect();
@@ -80,28 +86,32 @@ impl Outcome {
         arguments: &Arguments,
         console: &mut Console,
     ) -> Result<Answer, Failure> {
-        for (target, kind) in targets {
-            match kind {
-                Kind::Page => target.write_bytes(page::page(self).as_bytes())?,
-                Kind::Json => {
-                    let text = serde_json::to_string(&page::numbers(self, true)).unwrap_or_default();
-                    target.write_bytes(format!("{text}\n").as_bytes())?;
-                }
-            }
-        }
         if arguments.json {
             console.print_json(&page::numbers(self, false))?;
         } else {
             self.print(console)?;
         }
-        for (target, kind) in targets {
-            let next = if *kind == Kind::Page { "; next: open it in a browser" } else { "" };
-            console.say(format!("wrote {}{next}", show::path(target.path())));
-        }
+        // One file that cannot be written takes neither the verdict nor the other with it.
+        let written: Vec<Result<(), Failure>> =
+            targets.iter().map(|(target, kind)| self.write(target, *kind, console)).collect();
+        written.into_iter().collect::<Result<(), Failure>>()?;
         Ok(match self.code {
             Some(code) if code != 0 => Answer::Ended(code),
             _ => Answer::from_bool(self.verdict() != Verdict::Leaking),
         })
+    }
+
+    fn write(&self, target: &Target, kind: Kind, console: &mut Console) -> Result<(), Failure> {
+        let (text, next) = match kind {
+            Kind::Page => (page::page(self), "; next: open it in a browser"),
+            Kind::Json => {
+                let numbers = serde_json::to_string(&page::numbers(self, true));
+                (numbers.map_err(|error| Failure::Fault(error.to_string()))? + "\n", "")
+            }
+        };
+        target.write_bytes(text.as_bytes())?;
+        console.say(format!("wrote {}{next}", show::path(target.path())));
+        Ok(())
     }
 
     /// Stdout is the program's, where there is one.
@@ -136,7 +146,7 @@ impl Outcome {
             peak if self.observed.is_exact() => format!("peak {}", Bytes::new(peak)),
             peak => format!("peak at least {}", Bytes::new(peak)),
         };
-        let last = self.observed.series.entries().last().map(|entry| Bytes::new(entry.last.resident));
+        let last = self.observed.series.entries().last().map(|entry| Bytes::new(entry.last.held()));
         let last = last.map(|last| format!(" · {last} at the end")).unwrap_or_default();
         format!("{peak}{last} · {}", show::seconds(self.observed.seconds))
     }
@@ -173,8 +183,9 @@ impl Outcome {
     }
 
     pub fn table(&self) -> Vec<Vec<String>> {
-        let head =
-            ["action", "count", "peak min", "median", "max", "growth each", "verdict"].map(str::to_owned).to_vec();
+        let head = ["action", "count", "peak min", "median", "max", "growth each", "RSS after", "verdict"]
+            .map(str::to_owned)
+            .to_vec();
         let rows = self.observed.actions.all().iter().zip(&self.actions).map(|(action, judgement)| {
             let growth = judgement.trend.map_or_else(|| "-".to_owned(), |trend| amount(trend.slope));
             let verdict = match (judgement.reason, judgement.trend) {
@@ -184,7 +195,7 @@ impl Outcome {
             let peaks = [action.lowest, action.median(), action.highest].map(|peak| Bytes::new(peak).to_string());
             let mut row = vec![action.name.clone(), show::thousands(action.count as usize)];
             row.extend(peaks);
-            row.extend([growth, verdict]);
+            row.extend([growth, Bytes::new(action.median_after()).to_string(), verdict]);
             row
         });
         std::iter::once(head).chain(rows).collect()
@@ -206,12 +217,12 @@ fn by_time(observed: &Observed, arguments: &Arguments, rate: f64) -> Judgement {
     let end = points.last().map_or(0.0, |point| point.at);
     let judge = if let Some(warm_up) = arguments.warm_up {
         let from = warm_up.as_secs_f64();
-        Judge { rate, growth: CHANCE, from, settled: from, shortest: 0.0 }
+        Judge { rate, growth: CHANCE, from, settled: from, shortest: 0.0, shortest_leak: 0.0 }
     } else {
         // What comes before the first mark sets up what is repeated.
         let begin = observed.actions.marks().first().map_or(0.0, |mark| mark.at);
         let (from, settled) = ((end / 2.0).max(begin), (end / 4.0).max(begin));
-        Judge { rate, growth: CHANCE, from, settled, shortest: SHORTEST }
+        Judge { rate, growth: CHANCE, from, settled, shortest: SHORTEST, shortest_leak: SHORTEST_LEAK }
     };
     judge.judge(&points)
 }
@@ -248,7 +259,7 @@ pub(super) struct Slope {
 impl Slope {
     /// In bytes per `unit` of what the trend is over.
     pub fn of(trend: &Trend, unit: f64) -> Self {
-        let Trend { slope, low, high, confidence } = *trend;
+        let Trend { slope, low, high, confidence, .. } = *trend;
         Self { bytes: slope * unit, low: low * unit, high: high * unit, confidence }
     }
 }
@@ -259,9 +270,10 @@ mod tests {
 
     #[test]
     fn slopes_are_told_by_the_minute() {
-        let trend = Trend { slope: 1_048_576.0 / 60.0, low: -1024.0 / 60.0, high: 2048.0, confidence: 0.9 };
+        let trend =
+            Trend { slope: 1_048_576.0 / 60.0, low: -1024.0 / 60.0, high: 2048.0, confidence: 0.9, surely: 0.0 };
         assert_eq!(per_minute(&trend), "+1.0 MiB/min (95%: −1.0 KiB to +120.0 KiB)");
-        assert_eq!(per_minute(&Trend { slope: 0.0, low: 0.0, high: 0.0, confidence: 0.5 }), "+0 B/min");
+        assert_eq!(per_minute(&Trend { slope: 0.0, low: 0.0, high: 0.0, confidence: 0.5, surely: 0.0 }), "+0 B/min");
         assert_eq!([percent(0.5), percent(0.97), percent(0.999)], ["50%", "97%", "99.9%"]);
     }
 }

@@ -58,11 +58,16 @@ struct ActionNumbers {
     peak_median: u64,
     peak_max: u64,
     growth_each: Option<Slope>,
+    /// What was resident when it ended.
+    resident_after_median: u64,
     verdict: Verdict,
     reason: Reason,
     /// When a repetition ended, and its peak; of many the highest of every few. Only in files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     peaks: Vec<(f64, u64)>,
+    /// The same of what was resident when it ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resident_after: Vec<(f64, u64)>,
 }
 
 /// The numbers, with what was seen over time or without.
@@ -76,9 +81,11 @@ pub(super) fn numbers(outcome: &Outcome, is_whole: bool) -> Numbers {
         peak_median: action.median(),
         peak_max: action.highest,
         growth_each: slope(judgement, 1.0),
+        resident_after_median: action.median_after(),
         verdict: judgement.verdict,
         reason: judgement.reason,
         peaks: if is_whole { peaks(action) } else { Vec::new() },
+        resident_after: if is_whole { after(action) } else { Vec::new() },
     };
     Numbers {
         version: 1,
@@ -149,6 +156,10 @@ fn peaks(action: &Action) -> Vec<(f64, u64)> {
     action.repetitions().iter().map(|repetition| (repetition.at, repetition.peak)).collect()
 }
 
+fn after(action: &Action) -> Vec<(f64, u64)> {
+    action.repetitions().iter().map(|repetition| (repetition.at, repetition.after)).collect()
+}
+
 fn series(outcome: &Outcome) -> WatchedSeries {
     let mut columns = WatchedSeries::default();
     for entry in outcome.observed.series.entries() {
@@ -158,6 +169,7 @@ fn series(outcome: &Outcome) -> WatchedSeries {
         columns.file.push(entry.most.file);
         columns.shared.push(entry.most.shared);
         columns.swapped.push(entry.most.swapped);
+        columns.huge.push(entry.most.huge);
         columns.minor.push(entry.last.faults.minor);
         columns.major.push(entry.last.faults.major);
     }

@@ -20,6 +20,8 @@ pub(super) struct Reading {
     pub shared: u64,
     /// `VmSwap`.
     pub swapped: u64,
+    /// `HugetlbPages`: explicit huge pages, which are in none of the others.
+    pub huge: u64,
     /// Faults that were served without reading a disk.
     pub minor: u64,
     /// Faults for which a disk was read.
@@ -82,6 +84,7 @@ fn parsed(stat: &str, status: &str) -> Option<Reading> {
             "RssFile" => &mut reading.file,
             "RssShmem" => &mut reading.shared,
             "VmSwap" => &mut reading.swapped,
+            "HugetlbPages" => &mut reading.huge,
             _ => continue,
         };
         *place = amount.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)?;
@@ -100,10 +103,10 @@ mod tests {
     #[test]
     fn fields_are_found_whatever_the_name_holds() {
         let status = "Name:\ta) b (c\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t     512 kB\n\
-                      RssFile:\t     500 kB\nRssShmem:\t      12 kB\nVmSwap:\t       4 kB\nThreads:\t1\n";
+                      RssFile:\t     500 kB\nRssShmem:\t      12 kB\nVmSwap:\t       4 kB\nHugetlbPages:\t    4096 kB\nThreads:\t1\n";
         let reading = parsed(STAT, status).unwrap();
         assert_eq!((reading.minor, reading.major, reading.started), (700, 9, 12345));
-        assert_eq!((reading.resident, reading.peak), (1 << 20, 2 << 20));
+        assert_eq!((reading.resident, reading.peak, reading.huge), (1 << 20, 2 << 20, 4 << 20));
         assert_eq!(
             (reading.anonymous, reading.file, reading.shared, reading.swapped),
             (512 << 10, 500 << 10, 12 << 10, 4 << 10)

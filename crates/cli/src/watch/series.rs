@@ -30,7 +30,7 @@ pub(super) struct Entry {
     low: (f64, u64),
     /// When most was.
     high: (f64, u64),
-    /// The sample with the most that was resident.
+    /// The sample with the most that was held.
     pub most: Sample,
     /// The last.
     pub last: Sample,
@@ -51,7 +51,7 @@ impl Entry {
         if next.high.1 > self.high.1 {
             self.high = next.high;
         }
-        if next.most.resident > self.most.resident {
+        if next.most.held() > self.most.held() {
             self.most = next.most;
         }
     }

@@ -46,7 +46,9 @@ pub(super) struct Sample {
     pub file: u64,
     pub shared: u64,
     pub swapped: u64,
-    /// The most that is known to have been resident at once since peaks were reset.
+    /// Explicit huge pages, which the system leaves out of what is resident.
+    pub huge: u64,
+    /// The most that is known to have been held at once since peaks were reset.
     pub peak: u64,
     /// The most that it can have been: their peaks may have come at different times.
     pub ceiling: u64,
@@ -57,7 +59,12 @@ pub(super) struct Sample {
 impl Sample {
     /// What only these processes can give back: the system drops pages of files when it likes.
     pub fn own(&self) -> u64 {
-        self.anonymous + self.shared + self.swapped
+        self.anonymous + self.shared + self.swapped + self.huge
+    }
+
+    /// What they hold of the machine's memory.
+    pub fn held(&self) -> u64 {
+        self.resident + self.huge
     }
 }
 
@@ -103,7 +110,7 @@ impl Subject {
             self.gone.add(pid.faults);
         }
         sample.faults.add(self.gone);
-        sample.peak = sample.peak.max(sample.resident);
+        sample.peak = sample.peak.max(sample.held());
         sample.ceiling = sample.ceiling.max(sample.peak);
         is_alive.then_some(sample)
     }
@@ -160,10 +167,11 @@ impl Sample {
         self.file += reading.file;
         self.shared += reading.shared;
         self.swapped += reading.swapped;
+        self.huge += reading.huge;
         self.processes += 1;
         let peak = if reading.peak > old_peak { reading.peak } else { reading.resident };
         self.peak = self.peak.max(peak);
-        self.ceiling += peak;
+        self.ceiling += peak + reading.huge;
     }
 }
 

@@ -180,6 +180,18 @@ fn a_comparison_runs_it_without_and_with() {
 }
 
 #[test]
+fn in_a_comparison_of_several_rounds_each_side_goes_first_in_turn() {
+    let folder = Folder::new();
+    let arguments = ["run", "--compare", "--rounds", "2", "-o", "c.json", "--", "sh", "-c", "echo ${LD_PRELOAD:+with}"];
+    let ended = run_in(&folder, &arguments, &[]);
+    assert_eq!(ended.data, "\nwith\nwith\n\n", "{}", ended.talk);
+    assert!(ended.talk.contains("over 2 rounds"), "{}", ended.talk);
+    let report: Value = serde_json::from_str(&folder.read("c.json")).unwrap();
+    assert_eq!(report["compare"]["rounds"].as_array().unwrap().len(), 2);
+    assert_eq!(run(&["run", "--rounds", "2", "--", "true"]).code, Some(2));
+}
+
+#[test]
 fn a_program_runs_on_the_nodes_that_are_named() {
     let script = "grep -c 'bind:0' /proc/self/numa_maps; grep Cpus_allowed_list /proc/self/status";
     let ended = run(&["run", "--cpu-node", "0", "--mem-node", "0", "--", "sh", "-c", script]);

@@ -1,5 +1,8 @@
 //! `lowtide watch` on real processes: shells that keep, hold or let go of variables.
 
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -98,7 +101,7 @@ fn every_action_has_its_own_peak() {
     assert_eq!((compile["verdict"].as_str(), json["verdict"].as_str()), (Some("stable"), Some("stable")));
     let series = json["series"].as_object().unwrap();
     let lengths: Vec<usize> = series.values().map(|column| column.as_array().unwrap().len()).collect();
-    assert!(lengths.iter().all(|&length| length == lengths[0] && length > 10) && lengths.len() == 8, "{lengths:?}");
+    assert!(lengths.iter().all(|&length| length == lengths[0] && length > 10) && lengths.len() == 9, "{lengths:?}");
     let page = folder.read("w.html");
     assert!(page.contains("<td class=\"name\">run &lt;it&gt;</td>") && page.contains("<b class=\"verdict stable\">"));
     assert!(!page.contains("run <it>") && !page.contains("{{"));
@@ -177,9 +180,14 @@ fn a_process_is_watched_for_a_while_or_until_it_ends() {
 }
 
 fn started(folder: &Folder, arguments: &[&str]) -> Child {
+    watching(folder, arguments).spawn().unwrap()
+}
+
+fn watching(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.arg("watch").args(arguments).current_dir(folder.path()).env("NO_COLOR", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
 fn signalled(child: Child, signal: &str) -> Output {
@@ -203,4 +211,105 @@ fn what_would_end_the_watching_ends_the_program() {
     assert_eq!(output.status.code(), Some(143));
     let talk = String::from_utf8(output.stderr).unwrap();
     assert!(talk.starts_with("still warming"), "{talk}");
+}
+
+#[test]
+fn ctrl_c_leaves_the_report_of_a_program_written() {
+    let folder = Folder::new();
+    // A terminal tells every process of the group.
+    let child = watching(&folder, &["-o", "w.html", "-o", "w.json", "--", "sleep", "60"]).process_group(0).spawn();
+    let child = child.unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(Command::new("kill").args(["-INT", "--", &format!("-{}", child.id())]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{talk}");
+    assert!(talk.ends_with("wrote w.html; next: open it in a browser\nwrote w.json\n"), "{talk}");
+    let json: Value = serde_json::from_str(&folder.read("w.json")).unwrap();
+    assert!(json["samples"].as_u64() > Some(2) && json["exit_code"] == 130, "{json}");
+    assert!(folder.read("w.html").contains("<b class=\"verdict warming\">"));
+}
+
+#[test]
+fn a_process_that_has_ended_cannot_be_watched() {
+    let folder = Folder::new();
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let ended = folder.run(&["watch", "--pid", &gone.id().to_string()]);
+    assert_eq!(ended.code, Some(2), "{}", ended.talk);
+    assert!(ended.talk.starts_with(&format!("error: there is no process {}\nhint: ", gone.id())), "{}", ended.talk);
+}
+
+/// Says that a test could not be run; straight to stderr, so that it is seen also where the output of tests is captured.
+fn skipped(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+}
+
+/// The user that nobody is.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn a_process_of_another_user_is_watched_without_its_peaks() {
+    let (folder, process) = (Folder::new(), Sleeping::new());
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    let pid = if is_root { process.0.id() } else { 1 };
+    let mut command = watching(&folder, &["--pid", &pid.to_string(), "--json", "--mark-signal", "USR1"]);
+    if is_root {
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    } else if std::fs::metadata("/proc/1").is_ok_and(|first| first.uid() != 0) {
+        skipped("there is no process of another user");
+        return;
+    }
+    let child = match command.spawn() {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            skipped(&format!("another user may not run {BINARY}"));
+            return;
+        }
+        started => started.unwrap(),
+    };
+    for signal in ["-USR1", "-USR1", "-INT"] {
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    }
+    let output = child.wait_with_output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &json["peak_is_exact"]), (Some(0), &Value::from(false)), "{json}");
+    assert_eq!((&json["actions"][0]["count"], &json["stopped"]), (&Value::from(2), &Value::from(true)));
+    let notes = json["notes"].as_array().unwrap();
+    let told = "the system refuses to reset the peak (permission denied); \
+                the peak of an action is the highest that was seen";
+    assert_eq!(notes, &[Value::from(told)], "it is said once");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_said_before_the_program_starts() {
+    let folder = Folder::new();
+    let mut outputs = vec!["no/such/w.html", "/proc/w.json"];
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        let closed = folder.at("closed");
+        std::fs::create_dir(&closed).unwrap();
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
+        outputs.push("closed/w.json");
+    }
+    for output in outputs {
+        let ended = folder.run(&["watch", "-o", output, "--", "touch", "started"]);
+        assert_eq!(ended.code, Some(2), "{}", ended.talk);
+        assert!(ended.talk.starts_with(&format!("error: {output}: ")) && ended.talk.contains("\nhint: "));
+        assert!(!folder.at("started").exists(), "{output}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_in_the_end_takes_no_verdict_with_it() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.at("gone")).unwrap();
+    let ended = folder.run(&["watch", "-o", "gone/w.html", "-o", "w.json", "--", "rmdir", "gone"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.talk);
+    assert!(
+        ended.talk.starts_with("still warming · ") && ended.talk.contains("\nerror: gone/w.html: "),
+        "{}",
+        ended.talk
+    );
+    assert!(folder.at("w.json").exists());
 }

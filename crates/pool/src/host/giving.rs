@@ -100,18 +100,20 @@ impl State {
         if held <= allowed.max(self.thrift.content) || self.thrift.saved >= earned {
             return;
         }
-        let page = self.expanse.page().get();
-        // A little more, so that the next block does not ask again.
-        let mut excess = (held - allowed + HUGE).next_multiple_of(page);
+        // A little more, so that the next block does not ask again; and huge pages whole, so that they come back as such.
+        let mut excess = (held - allowed + HUGE).next_multiple_of(HUGE);
         let runs: Vec<(u64, u64)> = self.free.longest().take(LOOKED_AT).collect();
         'runs: for (start, length) in runs {
             for part in self.residency.idle(start..start + length, u32::MAX) {
+                let (start, end) = (part.start.next_multiple_of(HUGE), part.end / HUGE * HUGE);
+                let bytes = end.saturating_sub(start).min(excess);
+                if bytes > 0 {
+                    excess -= bytes;
+                    self.thrift.saved += self.discard(end - bytes..end);
+                }
                 if excess == 0 {
                     break 'runs;
                 }
-                let bytes = (part.end - part.start).min(excess);
-                excess -= bytes;
-                self.thrift.saved += self.discard(part.end - bytes..part.end);
             }
         }
         self.thrift.content = if excess > 0 { self.residency.held() } else { 0 };

@@ -28,6 +28,8 @@ pub(super) enum Allocator {
     Tcmalloc,
     /// As it is
     Mimalloc,
+    /// What `lowtide run --no-learn` does: what learning costs is the difference
+    LowtideNoLearn,
     /// What `lowtide run` does
     Lowtide,
 }
@@ -59,13 +61,14 @@ impl Allocator {
             Self::JemallocDecaying => "jemalloc-decaying",
             Self::Tcmalloc => "tcmalloc",
             Self::Mimalloc => "mimalloc",
+            Self::LowtideNoLearn => "lowtide-no-learn",
             Self::Lowtide => "lowtide",
         }
     }
 
     /// Whether it is measured where nobody named any.
     pub fn is_usual(self) -> bool {
-        self != Self::JemallocDecaying
+        !matches!(self, Self::JemallocDecaying | Self::LowtideNoLearn)
     }
 
     /// The library that has it, and its settings; none for Lowtide, which is not found so.
@@ -76,7 +79,7 @@ impl Allocator {
             Self::JemallocDecaying => Some((Known::Jemalloc, Some(DECAYING.to_owned()))),
             Self::Tcmalloc => Some((Known::Tcmalloc, None)),
             Self::Mimalloc => Some((Known::Mimalloc, None)),
-            Self::Lowtide => None,
+            Self::LowtideNoLearn | Self::Lowtide => None,
         }
     }
 }
@@ -98,7 +101,7 @@ impl Contestant {
         python: &OsStr,
         lowtide: &HostArguments,
     ) -> Result<Result<Self, String>, Failure> {
-        let Some((known, conf)) = allocator.rival() else { return Self::lowtide(python, lowtide) };
+        let Some((known, conf)) = allocator.rival() else { return Self::lowtide(allocator, python, lowtide) };
         let mut variables: Vec<Variable> = Vec::new();
         if known != Known::Glibc {
             let Some(library) = known.library() else {
@@ -110,7 +113,11 @@ impl Contestant {
         Ok(Ok(Self { allocator, variables, injection: None, folder: None }))
     }
 
-    fn lowtide(python: &OsStr, arguments: &HostArguments) -> Result<Result<Self, String>, Failure> {
+    fn lowtide(
+        allocator: Allocator,
+        python: &OsStr,
+        arguments: &HostArguments,
+    ) -> Result<Result<Self, String>, Failure> {
         let injection = child::injection(python).ok();
         let library = match library::find(injection.as_deref()) {
             Ok(library) => library,
@@ -119,7 +126,10 @@ impl Contestant {
         let folder = tempfile::tempdir().map_err(|error| Failure::access("<temporary folder>", "write", error))?;
         let mut variables = arguments.told(&library, folder.path(), Surroundings::default())?.variables;
         variables.push(("LOWTIDE_RUN", "host".into()));
-        Ok(Ok(Self { allocator: Allocator::Lowtide, variables, injection, folder: Some(folder) }))
+        if allocator == Allocator::LowtideNoLearn {
+            variables.push(("LOWTIDE_LEARN", "0".into()));
+        }
+        Ok(Ok(Self { allocator, variables, injection, folder: Some(folder) }))
     }
 
     pub fn name(&self) -> &'static str {
