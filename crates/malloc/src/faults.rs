@@ -63,8 +63,10 @@ pub(crate) fn marked() -> u64 {
 
 /// The service looks.
 pub(crate) fn look(arena: &HostArena) {
-    if marked() == 0 {
-        sample(&arena.stats());
+    let stats = arena.stats();
+    // Before there are any steps, the program sets up.
+    if marked() == 0 && stats.steps > 0 {
+        sample(&stats);
     }
 }
 

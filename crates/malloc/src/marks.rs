@@ -47,6 +47,11 @@ fn tell(name: &str) {
     }
 }
 
+/// Whether there are any.
+pub(crate) fn are_any() -> bool {
+    MISSED.load(Ordering::Relaxed) > 0 || MARKS.try_lock().is_ok_and(|marks| !marks.is_empty())
+}
+
 /// All of them, and how many were missed.
 pub(crate) fn all() -> (Vec<Mark>, u64) {
     (MARKS.try_lock().map(|marks| marks.clone()).unwrap_or_default(), MISSED.load(Ordering::Relaxed))

@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) trim_below: TrimBelow,
     /// The folder for the summary.
     pub(crate) summary: Option<PathBuf>,
+    /// The process that wants a summary of those it starts, whatever they did; of others it wants those that had large blocks.
+    pub(crate) runner: Option<u32>,
     /// The allocator below, by name.
     pub(crate) below: String,
     /// The program, by the name it was called by.
@@ -97,6 +99,7 @@ impl Settings {
             summary: lookup("LOWTIDE_SUMMARY")
                 .filter(|folder| !folder.is_empty())
                 .map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into())),
+            runner: lookup("LOWTIDE_RUNNER").and_then(|number| number.parse().ok()),
             below: match lookup("LOWTIDE_BELOW") {
                 _ if below::is_glibc() => GLIBC.to_owned(),
                 // Whoever started the program cannot know what it is linked with.

@@ -1,5 +1,5 @@
 //! What a process leaves behind when it ends: one JSON file, named by its number, in the folder that `LOWTIDE_SUMMARY`
-//! names. A process that is killed leaves none.
+//! names. A process that is killed leaves none, and neither does one of many that had no large blocks.
 
 use std::fs;
 use std::ops::Range;
@@ -58,7 +58,15 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Whether it was asked for, and not yet begun.
 pub(crate) fn is_wanted() -> bool {
-    Settings::get().is_some_and(|settings| settings.summary.is_some()) && !BEGUN.load(Ordering::Relaxed)
+    Settings::get().is_some_and(|settings| settings.summary.is_some() && tells(settings))
+        && !BEGUN.load(Ordering::Relaxed)
+}
+
+/// Whether it would tell anything: programs start others by the thousand that do nothing to speak of.
+fn tells(settings: &Settings) -> bool {
+    let did = life::arena().is_some() || faults::marked() > 0 || marks::are_any();
+    let went_wrong = life::reason().is_some() || !settings.warnings.is_empty();
+    did || went_wrong || settings.runner.is_none_or(|runner| runner == std::os::unix::process::parent_id())
 }
 
 /// A forked child leaves one of its own.
@@ -69,7 +77,7 @@ pub(crate) fn forget() {
 /// Writes it, where it was asked for.
 pub(crate) fn write() {
     let Some(settings) = Settings::get() else { return };
-    let Some(folder) = &settings.summary else { return };
+    let Some(folder) = settings.summary.as_ref().filter(|_| tells(settings)) else { return };
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }

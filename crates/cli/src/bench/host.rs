@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Measure only what programs without large blocks pay; short for --workloads small
     #[arg(long, conflicts_with = "workloads")]
     small: bool,
-    /// On what to run it [default: all but jemalloc-decaying]
+    /// On what to run it [default: all but jemalloc-decaying and lowtide-no-learn]
     #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
     allocators: Vec<Allocator>,
     /// Processes of each workload and allocator

@@ -109,12 +109,17 @@ pub(crate) struct Told {
 pub(crate) struct Surroundings {
     preloaded: Option<OsString>,
     malloc_conf: Option<OsString>,
+    tunables: Option<OsString>,
 }
 
 impl Surroundings {
     /// Those of this process, which a program inherits.
     pub fn of_process() -> Self {
-        Self { preloaded: env::var_os("LD_PRELOAD"), malloc_conf: env::var_os("MALLOC_CONF") }
+        Self {
+            preloaded: env::var_os("LD_PRELOAD"),
+            malloc_conf: env::var_os("MALLOC_CONF"),
+            tunables: env::var_os("GLIBC_TUNABLES"),
+        }
     }
 }
 
@@ -138,7 +143,7 @@ impl HostArguments {
 
     /// What a program is told that has `library` in it and writes its summaries to `folder`.
     pub fn told(&self, library: &Path, folder: &Path, surroundings: Surroundings) -> Result<Told, Failure> {
-        let Surroundings { preloaded, malloc_conf } = surroundings;
+        let Surroundings { preloaded, malloc_conf, tunables } = surroundings;
         let below = self.below.as_deref().map(Below::find).transpose()?;
         let known = below.as_ref().map_or_else(|| already_below(&library::words(preloaded.as_deref())), |it| it.known);
         let of_below = below.as_ref().and_then(|below| below.library.as_deref());
@@ -146,10 +151,11 @@ impl HostArguments {
         let mut variables = vec![
             ("LD_PRELOAD", library::preload(&libraries, preloaded.as_deref())?),
             ("LOWTIDE_SUMMARY", folder.into()),
+            ("LOWTIDE_RUNNER", std::process::id().to_string().into()),
             ("LOWTIDE_BELOW", known.name().into()),
         ];
         variables.extend(self.settings());
-        variables.extend(self.of_glibc(known)?);
+        variables.extend(self.of_glibc(known, tunables)?);
         let conf = conf::settle(self.malloc_conf.as_deref(), malloc_conf, known);
         variables.extend(conf.set.map(|text| ("MALLOC_CONF", text.into())));
         let warnings = conf.warnings.into_iter().chain(huge::doubts(self.pages)).collect();
@@ -175,21 +181,29 @@ impl HostArguments {
         .collect()
     }
 
-    /// What glibc reads. Another allocator does not, so that to ask for it there is a mistake.
-    fn of_glibc(&self, known: Known) -> Result<Vec<Variable>, Failure> {
+    /// What glibc reads. Another allocator does not, so that to ask for it there is a mistake. What `tunables` says goes
+    /// before variables of their own, and the last of a name before the others.
+    fn of_glibc(&self, known: Known, tunables: Option<OsString>) -> Result<Vec<Variable>, Failure> {
+        let threshold = self.trim_threshold.map(|size| size.get().to_string());
+        let arenas = self.arena_max.map(|count| count.to_string());
         let asked = [
-            ("--trim-threshold", "MALLOC_TRIM_THRESHOLD_", self.trim_threshold.map(|size| size.get().to_string())),
-            ("--arena-max", "MALLOC_ARENA_MAX", self.arena_max.map(|count| count.to_string())),
+            ("--trim-threshold", "MALLOC_TRIM_THRESHOLD_", "trim_threshold", threshold),
+            ("--arena-max", "MALLOC_ARENA_MAX", "arena_max", arenas),
         ];
-        let mut variables = Vec::new();
-        for (flag, name, value) in asked {
+        let (mut variables, mut all) = (Vec::new(), tunables.unwrap_or_default());
+        let had = all.len();
+        for (flag, name, tunable, value) in asked {
             let Some(value) = value else { continue };
             if known != Known::Glibc {
                 let message = format!("`{flag}` is a setting of glibc, and {} is below", known.name());
                 return Err(Failure::usage(message, format!("leave `{flag}` out, or write `--below glibc`")));
             }
+            if had > 0 {
+                all.push(format!(":glibc.malloc.{tunable}={value}"));
+            }
             variables.push((name, value.into()));
         }
+        variables.extend((all.len() > had).then_some(("GLIBC_TUNABLES", all)));
         Ok(variables)
     }
 }
@@ -247,8 +261,18 @@ mod tests {
     #[test]
     fn a_setting_of_glibc_is_not_for_others() {
         let arguments = HostArguments { arena_max: std::num::NonZeroUsize::new(1), ..HostArguments::default() };
-        assert!(arguments.of_glibc(Known::Glibc).is_ok());
-        assert!(arguments.of_glibc(Known::Jemalloc).unwrap_err().hint().contains("--below glibc"));
+        assert_eq!(arguments.of_glibc(Known::Glibc, None).unwrap(), [("MALLOC_ARENA_MAX", "1".into())]);
+        assert!(arguments.of_glibc(Known::Jemalloc, None).unwrap_err().hint().contains("--below glibc"));
+    }
+
+    #[test]
+    fn a_flag_goes_before_what_the_environment_says() {
+        let arguments = HostArguments { arena_max: std::num::NonZeroUsize::new(2), ..HostArguments::default() };
+        let variables = arguments.of_glibc(Known::Glibc, Some("glibc.malloc.arena_max=5".into())).unwrap();
+        let expected = "glibc.malloc.arena_max=5:glibc.malloc.arena_max=2";
+        assert_eq!(variables.last(), Some(&("GLIBC_TUNABLES", expected.into())));
+        let none = HostArguments::default().of_glibc(Known::Glibc, Some("glibc.malloc.arena_max=5".into()));
+        assert_eq!(none.unwrap(), []);
     }
 
     #[test]

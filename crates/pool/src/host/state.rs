@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::border::Border;
 use super::giving::{Clock, Thrift};
 use super::residency::Residency;
+use super::steps::Trust;
 use super::{HostArenaOptions, HostStats};
 use crate::arena::UNIT;
 use crate::arena::learning::Learning;
@@ -70,6 +71,7 @@ pub(super) struct State {
     pub(super) border: Border,
     pub(super) clock: Clock,
     pub(super) thrift: Thrift,
+    pub(super) trust: Trust,
     pub(super) live: u64,
     pub(super) peak_live: u64,
     pub(super) allocations: u64,
@@ -101,6 +103,7 @@ impl State {
             border: Border::default(),
             clock: Clock::default(),
             thrift: Thrift::default(),
+            trust: Trust::default(),
             live: 0,
             peak_live: 0,
             allocations: 0,

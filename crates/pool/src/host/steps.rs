@@ -27,6 +27,32 @@ const SLACK: u64 = 50;
 /// Blocks in the way of a plan may take this part of its ground: slots under them are not served.
 const FEW: u64 = 16;
 
+/// Whether plans are worth trying: a program may repeat itself for a while, and then not as its plans say.
+#[derive(Debug, Default)]
+pub(super) struct Trust {
+    /// How many steps in a row have not followed their plan.
+    astray: u32,
+    /// From which step on a plan is served again.
+    again_at: u64,
+}
+
+impl Trust {
+    /// How many such steps are taken as they come; each one more doubles the time without a plan.
+    const TRIES: u32 = 4;
+    const LONGEST: u32 = 20;
+
+    fn judge(&mut self, served: Served, step: u64) {
+        if is_astray(served) {
+            self.astray += 1;
+            if self.astray >= Self::TRIES {
+                self.again_at = step + (1 << self.astray.min(Self::LONGEST));
+            }
+        } else if served.hits > 0 {
+            self.astray = 0;
+        }
+    }
+}
+
 impl State {
     /// The program has closed a step.
     pub(super) fn close_marked_step(&mut self) {
@@ -53,6 +79,7 @@ impl State {
         if served.hits > 0 && served.misses == 0 {
             self.thrift.settle();
         }
+        self.trust.judge(served, self.steps);
         let before = self.serving.clone();
         let Some(learning) = &mut self.learning else { return };
         if let Some(serving) = before.as_ref().filter(|_| served != Served::default()) {
@@ -80,7 +107,9 @@ impl State {
     /// memory without that more is needed than ever was.
     fn is_worth_raising(&self, plan: &Arc<StepPlan>) -> bool {
         let is_other = self.serving.as_ref().is_none_or(|serving| !Arc::ptr_eq(serving.stage.plan(), plan));
-        let Some(learning) = self.learning.as_ref().filter(|learning| is_other && learning.recurs(plan)) else {
+        let is_trusted = self.steps >= self.trust.again_at;
+        let Some(learning) = self.learning.as_ref().filter(|learning| is_other && is_trusted && learning.recurs(plan))
+        else {
             return false;
         };
         let planned =
@@ -227,6 +256,7 @@ impl State {
         (self.served, self.served_before) = (Served::default(), Served::default());
         (self.allocations, self.steps, self.planned_from, self.moved) = (0, 0, None, None);
         (self.border, self.marked, self.peak_live) = (Border::default(), false, self.live);
+        self.trust = Trust::default();
     }
 }
 
