@@ -54,6 +54,18 @@ impl Expanse {
         self.pages.fill(part)
     }
 
+    /// Gives the addresses from `end` on back to the system: others may have them from now on.
+    pub fn cut(&mut self, end: u64) -> Result<(), Error> {
+        let rest = Span::new(end, Bytes::new(self.span.end().saturating_sub(end)));
+        self.check(rest)?;
+        if rest.bytes > Bytes::ZERO {
+            self.span = Span::new(self.span.start, Bytes::new(end - self.span.start));
+            // SAFETY: the addresses are in the range, which this owned.
+            unsafe { pages::release(rest)? };
+        }
+        Ok(())
+    }
+
     /// Gives back the pages of a part that is open. What was in them is lost; touched again, they are zero.
     pub fn discard(&self, part: Span) -> Result<(), Error> {
         self.check(part)?;

@@ -20,6 +20,7 @@ pub mod process;
 mod simulated;
 mod slots;
 mod source;
+mod worker;
 
 pub use calls::{Calls, Counter};
 pub use clock::Lag;
@@ -31,3 +32,4 @@ pub use host::{Host, HostOptions, Pages, Placement};
 pub use limited::Limited;
 pub use simulated::{Simulated, SimulatedOptions};
 pub use source::{Description, Mark, Source, Span};
+pub use worker::Worker;

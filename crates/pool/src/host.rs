@@ -2,7 +2,11 @@
 //! addresses; pages follow by themselves when they are touched, and go back when nothing has used them for a while.
 //!
 //! Between steps of a program that repeats, the [learner](crate::Learner)'s plan gets a run of free memory as its ground:
-//! planned blocks come and go without a lock, all others are placed around it.
+//! once steps are met to the last block, and the program closes them itself, planned blocks come and go without a lock. All
+//! others are placed around them.
+//!
+//! Whoever waits for the lock may be inside `dlopen`: nothing is done under it that needs the loader, such as the first use of a
+//! thread-local that has a destructor.
 
 mod border;
 mod giving;
@@ -15,7 +19,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -28,7 +32,7 @@ use crate::arena::stage::Found;
 use crate::error::Error;
 use crate::learner::LearnerOptions;
 use crate::pool::{Address, Request, ThreadId};
-use state::State;
+use state::{State, Taken};
 
 /// How a [`HostArena`] works.
 #[derive(Clone, PartialEq, Debug)]
@@ -118,7 +122,7 @@ impl HostArena {
         })
     }
 
-    /// Where all its blocks are, and nobody else's.
+    /// Where all its blocks are, and nobody else's, until it is [cut](Self::shrink_range).
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
@@ -141,24 +145,30 @@ impl HostArena {
 
     fn take(&self, bytes: u64, align: u64, thread: ThreadId, zero: Option<&mut dyn FnMut(Range<u64>)>) -> Option<u64> {
         let request = request(bytes, align, thread)?;
-        if self.step_is_over.swap(false, Ordering::Relaxed) {
+        if self.step_is_over.load(Ordering::Relaxed) && self.step_is_over.swap(false, Ordering::Relaxed) {
             self.state().close_marked_step();
         }
         let found = self.serving.load().as_ref().and_then(|serving| match serving.take(&request)? {
             Found::At(offset) => Some(Some(serving.address(offset).0)),
             Found::Online | Found::Missed => Some(None),
         });
-        match found {
+        let taken = match found {
             Some(Some(address)) => {
                 self.unlocked.fetch_add(1, Ordering::Relaxed);
                 if let Some(zero) = zero {
                     zero(address..address + bytes);
                 }
-                Some(address)
+                return Some(address);
             }
-            Some(None) => self.state().place(&request, zero),
-            None => self.state().alloc(&request, zero),
+            Some(None) => self.state().place(&request, zero.is_some()),
+            None => self.state().alloc(&request, zero.is_some()),
+        };
+        let Taken { address, dirty } = taken?;
+        // The block is the caller's by now: nobody has to wait while it is cleared.
+        if let Some(zero) = zero {
+            dirty.into_iter().for_each(zero);
         }
+        Some(address)
     }
 
     /// Takes a block back.
@@ -206,12 +216,35 @@ impl HostArena {
         stats
     }
 
+    /// The same, where that can be told without waiting.
+    pub fn try_stats(&self) -> Option<HostStats> {
+        let mut stats = match self.state.try_lock() {
+            Ok(mut state) => state.stats(),
+            Err(TryLockError::Poisoned(state)) => state.into_inner().stats(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        stats.allocations += self.unlocked.load(Ordering::Relaxed);
+        Some(stats)
+    }
+
+    /// Gives addresses back that were never used, because others may get no more of them. `announce` hears of the range
+    /// that is left before they are anybody else's. What does not fit from now on is refused.
+    pub fn shrink_range(&self, announce: impl FnOnce(Range<u64>)) {
+        self.state().shrink_range(announce);
+    }
+
     /// Holds everything still, so that the process can be forked.
     pub fn freeze(&'static self) -> Frozen {
-        Frozen { arena: self, state: self.state() }
+        let state = self.state();
+        if let Some(serving) = &state.serving {
+            serving.stage.pause();
+        }
+        Frozen { arena: self, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
+        // A thread's first look registers a destructor.
+        drop(self.serving.load());
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -226,13 +259,16 @@ pub struct Frozen {
 impl Frozen {
     /// Goes on.
     pub fn thaw(self) {
-        drop(self);
+        if let Some(serving) = &self.state.serving {
+            serving.stage.resume();
+        }
     }
 
     /// Goes on in a forked child: its blocks are there; the threads that served or planned for its parent are not. What the
     /// parent has done is not counted.
     pub fn thaw_in_child(mut self) {
         self.arena.unlocked.store(0, Ordering::Relaxed);
+        self.arena.step_is_over.store(false, Ordering::Relaxed);
         self.state.start_anew();
     }
 }

@@ -42,6 +42,9 @@ type Logged = (Lane, Bytes, Align, u64);
 const FREES_AT: u32 = 56;
 const MOST_FREES: u64 = 63;
 
+/// More plans than are ever served in turn.
+const MOST_TRUSTED: usize = 1024;
+
 /// A step follows a plan if it has this share of the plan's slots, in parts of a hundred.
 const FOLLOWS: usize = 60;
 
@@ -62,8 +65,10 @@ impl Learning {
     }
 
     /// Steps are told apart by what is freed between allocations as well: for memory that is freed in the program's order.
+    /// Programs have many threads, so that less is kept of each.
     pub(crate) fn counting_frees(self) -> Self {
-        Self { counts_frees: true, ..self }
+        const KEPT: u64 = 1 << 16;
+        Self { counts_frees: true, finder: PeriodFinder::keeping(KEPT), ..self }
     }
 
     /// Whether every allocation and free has to come by.
@@ -89,7 +94,9 @@ impl Learning {
 
     /// The program closes a step itself.
     pub(crate) fn mark(&mut self) {
-        self.finds = None;
+        if self.finds.take().is_some() {
+            self.finder.forget();
+        }
     }
 
     pub(crate) fn alloc(&mut self, request: &Request, address: u64) {
@@ -120,6 +127,9 @@ impl Learning {
     /// Notes whether a plan that was served was followed.
     pub(crate) fn judge(&mut self, signature: Signature, served: Served) {
         if served.hits > served.misses {
+            if self.trusted.len() >= MOST_TRUSTED {
+                self.trusted.clear();
+            }
             self.trusted.insert(signature);
         } else {
             self.trusted.remove(&signature);

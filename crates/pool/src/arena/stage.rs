@@ -217,16 +217,26 @@ impl Stage {
 
     /// Serves no more. What is [in use](Self::in_use) is the caller's from now on, and cannot be given back here.
     pub(crate) fn close(&self) {
+        self.pause();
+        self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());
+    }
+
+    /// Serves nothing until it is told to go on: when this returns, nobody is about to take a slot.
+    pub(crate) fn pause(&self) {
         self.open.store(false, SeqCst);
         for follower in &self.followers {
             drop(locked(&follower.inner));
         }
-        self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());
     }
 
-    /// The same in a process in which no other thread is left: locks that others had stay locked.
+    /// Serves again.
+    pub(crate) fn resume(&self) {
+        self.open.store(true, SeqCst);
+    }
+
+    /// The same as [`close`](Self::close) of a stage that [was paused](Self::pause), in a process in which no other thread is
+    /// left: locks that others had stay locked.
     pub(crate) fn close_alone(&self) {
-        self.open.store(false, SeqCst);
         self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use lowtide_core::Bytes;
-use lowtide_memory::Span;
+use lowtide_memory::{Pages, Span};
 
 use super::state::{HUGE, State};
 
@@ -66,7 +66,20 @@ impl State {
     /// Gives all memory back that no block holds.
     pub(super) fn trim(&mut self) -> Bytes {
         self.lower_stage();
-        Bytes::new(self.give_back(u32::MAX))
+        let given = self.give_back(u32::MAX);
+        // A huge page is there as a whole when a part of it was touched, whether it is in the books or not.
+        if self.options.pages.pages == Pages::Transparent {
+            let page = self.expanse.page().get();
+            let until = self.residency.end();
+            let runs: Vec<(u64, u64)> = self.free.iter().take_while(|run| run.0 < until).collect();
+            for (start, length) in runs {
+                let (start, end) = (start.next_multiple_of(page), (start + length).min(until) / page * page);
+                if start < end {
+                    self.discard(start..end);
+                }
+            }
+        }
+        Bytes::new(given)
     }
 
     /// Gives free memory back that was not in use since `since`.
@@ -77,7 +90,20 @@ impl State {
 
     /// Gives back whole pages of a free range that were not in use since `since`.
     pub(super) fn discard_idle(&mut self, range: Range<u64>, since: u32) -> u64 {
-        self.residency.idle(range, since).into_iter().map(|part| self.discard(part)).sum()
+        let page = self.expanse.page().get();
+        let (least, most) = (range.start.next_multiple_of(page), range.end / page * page);
+        let mut given = 0;
+        for part in self.residency.idle(range, since) {
+            let bytes = part.end - part.start;
+            // What came with it in a huge page goes with it, unless that is in use.
+            let wide = (part.start / HUGE * HUGE).max(least)..part.end.next_multiple_of(HUGE).min(most);
+            let is_huge = self.options.pages.pages == Pages::Transparent;
+            let is_idle = is_huge && self.residency.idle(wide.clone(), since) == self.residency.dirty(wide.clone());
+            if self.discard(if is_idle { wide } else { part }) > 0 {
+                given += bytes;
+            }
+        }
+        given
     }
 
     /// Gives back whole pages that are free, and says how many bytes they have. What the system does not take stays.
@@ -103,16 +129,13 @@ impl State {
         // A little more, so that the next block does not ask again; and huge pages whole, so that they come back as such.
         let mut excess = (held - allowed + HUGE).next_multiple_of(HUGE);
         let runs: Vec<(u64, u64)> = self.free.longest().take(LOOKED_AT).collect();
-        'runs: for (start, length) in runs {
-            for part in self.residency.idle(start..start + length, u32::MAX) {
-                let (start, end) = (part.start.next_multiple_of(HUGE), part.end / HUGE * HUGE);
-                let bytes = end.saturating_sub(start).min(excess);
-                if bytes > 0 {
-                    excess -= bytes;
-                    self.thrift.saved += self.discard(end - bytes..end);
-                }
-                if excess == 0 {
-                    break 'runs;
+        for (start, length) in runs {
+            let mut end = (start + length).min(self.residency.end()) / HUGE * HUGE;
+            while excess > 0 && start.next_multiple_of(HUGE) + HUGE <= end {
+                end -= HUGE;
+                if self.residency.is_dirty(end..end + HUGE) {
+                    excess -= HUGE;
+                    self.thrift.saved += self.discard(end..end + HUGE);
                 }
             }
         }
@@ -128,7 +151,7 @@ impl State {
         let window = decay.max(self.clock.longest_step.saturating_mul(3));
         self.rest_idle_stage(window);
         let is_due = now.saturating_sub(self.clock.swept) >= (decay / 8).max(1);
-        if is_due && now > window {
+        if is_due && now > window && !self.is_prefaulted() {
             self.clock.swept = now;
             self.give_back(now - window);
         }

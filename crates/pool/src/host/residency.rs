@@ -40,6 +40,23 @@ impl Residency {
         self.set(pages, false);
     }
 
+    /// Where pages end of which any was ever in use.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.dirty.len() as u64 * 64 * self.page
+    }
+
+    /// Whether any page of `range`, which begins and ends with one, may hold something.
+    pub(super) fn is_dirty(&self, range: Range<u64>) -> bool {
+        let (first, last) = ((range.start - self.start) / self.page, (range.end - self.start) / self.page);
+        let word = |index: u64| self.dirty.get(index as usize).copied().unwrap_or(0);
+        (first / 64..last.div_ceil(64)).any(|index| {
+            let low = u64::MAX << (first.max(index * 64) - index * 64);
+            let high = (index + 1) * 64;
+            let high = if last >= high { u64::MAX } else { (1 << (last - index * 64)) - 1 };
+            word(index) & low & high != 0
+        })
+    }
+
     /// Memory was in use until `now`.
     pub(super) fn stamp(&mut self, range: Range<u64>, now: u32) {
         let first = ((range.start - self.start) / PIECE) as usize;

@@ -18,12 +18,18 @@ impl State {
         };
         let Some(size) = bytes.checked_next_multiple_of(UNIT) else { return Ok(false) };
         let end = address.0 + block.size;
+        let is_in_the_way = self.ground.contains(&address.0);
         if size <= block.size {
             self.set_size(address.0, size, bytes);
-            if size < block.size {
+            if size < block.size && is_in_the_way {
+                self.lie_smaller(address.0, block.size, size);
+            } else if size < block.size {
                 self.vacate(address.0 + size..end);
             }
             return Ok(true);
+        }
+        if is_in_the_way {
+            return Ok(false);
         }
         let more = size - block.size;
         if self.room_at(end) < more && end + self.room_at(end) == self.opened && block.size >= WORTH_OPENING {
@@ -36,6 +42,15 @@ impl State {
         self.residency.touch(end..end + more);
         self.set_size(address.0, size, bytes);
         Ok(true)
+    }
+
+    /// A block that lies on a stage's ground keeps fewer slots from being served: those that it still lies on are kept
+    /// before the others are let go.
+    fn lie_smaller(&mut self, address: u64, before: u64, after: u64) {
+        let Some(serving) = &self.serving else { return };
+        let offset = address - self.ground.start;
+        serving.stage.block(offset, offset + after, true);
+        serving.stage.block(offset, offset + before, false);
     }
 
     /// How much is free from an address on.

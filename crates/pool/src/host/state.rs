@@ -29,6 +29,9 @@ pub(super) const HUGE: u64 = 2 << 20;
 /// How many runs are tried for one that a block fits into by its alignment.
 const TRIES: usize = 16;
 
+/// How many different warnings are kept.
+const MOST_WARNINGS: usize = 16;
+
 /// A block that no plan serves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
@@ -40,6 +43,14 @@ pub(super) struct Block {
     pub(super) stage: u64,
     /// Whether a plan has a place for the next like it, so that nothing will come where it is.
     pub(super) retires: bool,
+}
+
+/// A block that was taken.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) address: u64,
+    /// The parts of it that hold something, where zeros were asked for.
+    pub(super) dirty: Vec<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -56,6 +67,8 @@ pub(super) struct State {
     pub(super) serving: Option<Arc<Serving>>,
     /// The memory that the stage has: no free run, whether a block is there or not.
     pub(super) ground: Range<u64>,
+    /// The blocks that lay there when the stage was raised.
+    pub(super) in_the_way: Vec<u64>,
     /// Where the last stage was.
     pub(super) last_ground: u64,
     /// In which step that was laid on other memory than before.
@@ -92,6 +105,7 @@ impl State {
             published,
             serving: None,
             ground: 0..0,
+            in_the_way: Vec::new(),
             last_ground: 0,
             moved: None,
             stages: 0,
@@ -112,7 +126,7 @@ impl State {
     }
 
     /// A block from the plan where one is served, and from free memory where not.
-    pub(super) fn alloc(&mut self, request: &Request, zero: Option<&mut dyn FnMut(Range<u64>)>) -> Option<u64> {
+    pub(super) fn alloc(&mut self, request: &Request, zeroed: bool) -> Option<Taken> {
         if let Some(learning) = &mut self.learning {
             let begins = learning.ends_step(request);
             let live = self.serving.is_none().then_some(self.live);
@@ -125,23 +139,21 @@ impl State {
             let Found::At(offset) = serving.stage.take(request) else { return None };
             Some(serving.address(offset).0)
         });
-        let address = if let Some(address) = planned {
+        let taken = if let Some(address) = planned {
             self.allocations += 1;
-            if let Some(zero) = zero {
-                zero(address..address + request.bytes.get());
-            }
-            address
+            let whole = zeroed.then(|| address..address + request.bytes.get());
+            Taken { address, dirty: whole.into_iter().collect() }
         } else {
-            self.place(request, zero)?
+            self.place(request, zeroed)?
         };
         if let Some(learning) = self.learning.as_mut().filter(|_| plannable) {
-            learning.alloc(request, address);
+            learning.alloc(request, taken.address);
         }
-        Some(address)
+        Some(taken)
     }
 
     /// A block from free memory, or from memory that is opened for it.
-    pub(super) fn place(&mut self, request: &Request, zero: Option<&mut dyn FnMut(Range<u64>)>) -> Option<u64> {
+    pub(super) fn place(&mut self, request: &Request, zeroed: bool) -> Option<Taken> {
         let (bytes, align) = (request.bytes.get(), request.align.get());
         let size = bytes.next_multiple_of(UNIT);
         let mut found = self.find(size, align);
@@ -152,16 +164,14 @@ impl State {
             Some(address) => address,
             None => self.open_for(size, align)?,
         };
-        self.hold(address, size, bytes, zero);
-        Some(address)
+        let dirty = if zeroed { self.residency.dirty(address..address + bytes) } else { Vec::new() };
+        self.hold(address, size, bytes);
+        Some(Taken { address, dirty })
     }
 
     /// A block at free addresses is in use from now on.
-    pub(super) fn hold(&mut self, address: u64, size: u64, bytes: u64, zero: Option<&mut dyn FnMut(Range<u64>)>) {
+    fn hold(&mut self, address: u64, size: u64, bytes: u64) {
         self.free.remove(address, size);
-        if let Some(zero) = zero {
-            self.residency.dirty(address..address + bytes).into_iter().for_each(zero);
-        }
         self.residency.touch(address..address + size);
         self.blocks.insert(address, Block { size, bytes, stage: 0, retires: false });
         self.allocations += 1;
@@ -204,11 +214,23 @@ impl State {
             self.expanse.open(part).ok()?;
             self.free.insert(part.start, bytes);
             self.opened = part.end();
-            if self.options.pages.prefault || self.options.pages.locked {
+            if self.is_prefaulted() {
                 self.residency.touch(part.start..part.end());
             }
             Some(at)
         })
+    }
+
+    /// Whether pages are there before they are touched.
+    pub(super) fn is_prefaulted(&self) -> bool {
+        self.options.pages.prefault || self.options.pages.locked
+    }
+
+    /// Gives all addresses back that are not open.
+    pub(super) fn shrink_range(&mut self, announce: impl FnOnce(Range<u64>)) {
+        announce(self.expanse.span().start..self.opened);
+        // Where the system does not take them, they are lost.
+        let _ = self.expanse.cut(self.opened);
     }
 
     /// Takes a block back.
@@ -280,7 +302,11 @@ impl State {
         let open = self.serving.as_ref().map_or(Served::default(), |serving| serving.stage.served());
         let mut warnings = self.expanse.fallbacks();
         if let Some(learning) = &mut self.learning {
-            self.warnings.extend(learning.learner.warnings());
+            for warning in learning.learner.warnings() {
+                if self.warnings.len() < MOST_WARNINGS && !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
         }
         warnings.extend(self.warnings.iter().cloned());
         HostStats {

@@ -138,9 +138,11 @@ impl State {
             self.free.remove(from, (run + length).min(start + bytes) - from);
         }
         let stage = Stage::new(Arc::clone(plan));
-        for (from, to) in self.blocks_on(start, start + bytes) {
-            stage.block(from.saturating_sub(start), to - start, true);
+        let in_the_way = self.blocks_on(start, start + bytes);
+        for &(from, to) in &in_the_way {
+            stage.block(from - start, to - start, true);
         }
+        self.in_the_way = in_the_way.into_iter().map(|(from, _)| from).collect();
         let renewed = self.learning.as_ref().map(|learning| learning.instances(plan)).unwrap_or_default();
         for address in renewed.into_keys() {
             if let Some(block) = self.blocks.get_mut(&address) {
@@ -165,14 +167,14 @@ impl State {
             let at = start.next_multiple_of(HUGE);
             (at + bytes <= start + length).then_some(at)
         };
-        let in_the_way = self.blocks_on(last, last + bytes);
         let is_there = last > 0 && last + bytes <= self.opened;
-        if is_there && in_the_way.is_empty() {
+        if is_there && self.free.around(last).is_some_and(|(start, length)| last + bytes <= start + length) {
             return Some(last);
         }
         if let Some(start) = self.free.iter().find_map(fits) {
             return Some(start);
         }
+        let in_the_way = self.blocks_on(last, last + bytes);
         let taken: u64 = in_the_way.iter().map(|(from, to)| to - from).sum();
         let are_within = in_the_way.iter().all(|&(from, to)| last <= from && to <= last + bytes);
         if is_there && are_within && taken <= bytes / FEW {
@@ -189,6 +191,10 @@ impl State {
 
     /// The blocks that share addresses with a range, from the lowest on.
     fn blocks_on(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        // Where all is free there is no need to look at every block.
+        if self.free.around(start).is_some_and(|(run, length)| end <= run + length) {
+            return Vec::new();
+        }
         let ranges = self.blocks.iter().map(|(&address, block)| (address, address + block.size));
         let mut found: Vec<(u64, u64)> = ranges.filter(|&(from, to)| from < end && start < to).collect();
         found.sort_unstable();
@@ -205,19 +211,24 @@ impl State {
 
     fn clear_stage(&mut self, serving: &Serving) {
         self.published.store(None);
+        let others = mem::take(&mut self.in_the_way);
+        let mut there: Vec<u64> = others.into_iter().filter(|address| self.blocks.contains_key(address)).collect();
         for slot in serving.stage.in_use() {
             let Some(offset) = slot.offset.map(Bytes::get) else { continue };
             let (address, bytes) = (serving.address(offset).0, slot.bytes.get());
             let size = bytes.next_multiple_of(UNIT);
             self.blocks.insert(address, Block { size, bytes, stage: serving.number(), retires: false });
             self.count(bytes);
+            there.push(address);
         }
+        there.sort_unstable();
         let ground = mem::replace(&mut self.ground, 0..0);
         self.residency.stamp(ground.clone(), self.clock.now);
         let mut from = ground.start;
-        for (start, end) in self.blocks_on(ground.start, ground.end) {
+        for start in there {
+            let end = start + self.blocks.get(&start).map_or(0, |block| block.size);
             self.free.insert(from, start.saturating_sub(from));
-            from = end;
+            from = from.max(end);
         }
         self.free.insert(from, ground.end.saturating_sub(from));
     }

@@ -422,3 +422,73 @@ fn a_forked_child_has_its_blocks_and_learns_for_itself() {
     (0..20).for_each(|_| train(arena, 1));
     assert!(arena.stats().hits > before.hits + 10 * 30);
 }
+
+#[test]
+fn a_block_on_a_stages_ground_that_shrinks_keeps_what_is_left_of_it() {
+    let arena = arena(None);
+    let take = |bytes: u64| arena.alloc(bytes, 64, THREAD).unwrap();
+    let give = |block: u64| arena.free(block).unwrap();
+    for _ in 0..20 {
+        give(take(3 * MIB));
+        give(take(64 * MIB));
+        arena.step();
+    }
+    // What the plan gave is a block of its own when the plan is given up, and lies on the ground of the next.
+    let kept = take(3 * MIB);
+    arena.trim();
+    arena.step();
+    let small = take(3 * MIB);
+    assert!(arena.resize(kept, MIB).unwrap());
+    let large = take(64 * MIB);
+    assert!(large + 64 * MIB <= kept || kept + MIB <= large, "{large:x} {kept:x}");
+    assert!(!arena.resize(kept, 100 * MIB).unwrap());
+    [kept, small, large].into_iter().for_each(give);
+    for _ in 0..20 {
+        give(take(3 * MIB));
+        give(take(64 * MIB));
+        arena.step();
+    }
+    arena.trim();
+    assert_eq!((arena.stats().live, arena.stats().held), (Bytes::ZERO, Bytes::ZERO));
+}
+
+#[test]
+fn a_range_that_is_cut_serves_what_is_open_and_refuses_the_rest() {
+    let arena = arena(None);
+    let block = arena.alloc(MIB, 64, THREAD).unwrap();
+    let mut left = 0..0;
+    arena.shrink_range(|range| left = range);
+    assert!(left.contains(&block) && left.end < arena.range().end);
+    assert_eq!(arena.alloc(256 * MIB, 64, THREAD), None);
+    let other = arena.alloc(MIB, 64, THREAD).unwrap();
+    assert!(left.contains(&other));
+}
+
+#[test]
+fn who_cannot_wait_is_told_nothing() {
+    let arena = arena(None);
+    assert!(arena.try_stats().is_some());
+    let held = arena.state();
+    assert_eq!(arena.try_stats(), None);
+    drop(held);
+}
+
+#[test]
+fn a_step_that_was_marked_before_a_fork_is_not_the_childs() {
+    let arena: &'static HostArena = Box::leak(Box::new(arena(Some(0))));
+    train(arena, 1);
+    arena.freeze().thaw_in_child();
+    arena.alloc(MIB, 64, THREAD).unwrap();
+    assert!(!arena.stats().marked);
+}
+
+#[test]
+fn a_plan_is_served_again_after_a_fork() {
+    let arena: &'static HostArena = Box::leak(Box::new(arena(None)));
+    (0..10).for_each(|_| train(arena, 1));
+    arena.freeze().thaw();
+    let before = arena.stats();
+    (0..5).for_each(|_| train(arena, 1));
+    assert_eq!(arena.stats().misses, before.misses);
+    assert!(arena.stats().hits > before.hits);
+}

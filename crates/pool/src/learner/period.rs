@@ -10,9 +10,8 @@ use rustc_hash::FxHashMap;
 use super::Lane;
 use super::step_plan::mix;
 
-/// Periods that are looked for, in allocations of one lane.
+/// The shortest period that is looked for, in allocations of one lane.
 const SHORTEST: u64 = 4;
-const LONGEST: u64 = 200_000;
 
 /// A shorter period is believed only when three of it agree, rather than two.
 const SHORT: u64 = 64;
@@ -20,10 +19,10 @@ const SHORT: u64 = 64;
 /// So many sizes in a row are looked up.
 const ROW: u64 = 8;
 
-/// As many sizes are kept: two periods and some.
+/// As many sizes are kept of a lane unless it is said otherwise.
 const KEPT: u64 = 1 << 19;
 
-/// Lanes beyond so many are not followed.
+/// So many lanes are followed; where there are more, the one that was silent longest makes room.
 const MOST_LANES: usize = 256;
 
 /// So many loops are remembered that did not last.
@@ -34,9 +33,11 @@ const CREDIT: u64 = 4;
 
 /// Finds the period of a sequence of allocations and says where steps end, always at the same place of the period. Of
 /// several lanes with a period, that with the longest decides. Costs about constant time per allocation, and memory for
-/// the last half million sizes of each lane.
-#[derive(Debug, Default)]
+/// the last sizes of each lane: two of the longest periods and some.
+#[derive(Debug)]
 pub struct PeriodFinder {
+    /// How many sizes are kept of a lane.
+    kept: u64,
     lanes: Vec<(Lane, Track)>,
     last: usize,
     /// The lane that decides.
@@ -45,10 +46,26 @@ pub struct PeriodFinder {
     count: u64,
 }
 
+impl Default for PeriodFinder {
+    fn default() -> Self {
+        Self::keeping(KEPT)
+    }
+}
+
 impl PeriodFinder {
     /// One that has seen nothing.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that has seen nothing and keeps so many sizes of a lane.
+    pub(crate) fn keeping(kept: u64) -> Self {
+        Self { kept, lanes: Vec::new(), last: 0, marker: None, count: 0 }
+    }
+
+    /// The same, without all that it has seen.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::keeping(self.kept);
     }
 
     /// Takes the next allocation and says whether a step ends before it.
@@ -72,20 +89,35 @@ impl PeriodFinder {
             self.last = match self.lanes.iter().position(|known| known.0 == lane) {
                 Some(place) => place,
                 None if self.lanes.len() < MOST_LANES => {
-                    self.lanes.push((lane, Track::default()));
+                    self.lanes.push((lane, Track::keeping(self.kept)));
                     self.lanes.len() - 1
                 }
-                None => return None,
+                None => {
+                    let place = self.silent_longest()?;
+                    self.lanes[place] = (lane, Track::keeping(self.kept));
+                    place
+                }
             };
         }
         Some(self.last)
+    }
+
+    /// The lane whose last allocation is longest ago: none where it is not long ago, or where it decides.
+    fn silent_longest(&self) -> Option<usize> {
+        let lanes = self.lanes.iter().enumerate().filter(|(place, _)| self.marker != Some(*place));
+        let (place, (_, track)) = lanes.min_by_key(|(_, (_, track))| track.seen)?;
+        (track.seen + self.kept < self.count).then_some(place)
     }
 }
 
 /// The sizes of one lane.
 #[derive(Debug, Default)]
 struct Track {
-    /// The last of them, by their number modulo [`KEPT`].
+    /// How many are kept.
+    kept: u64,
+    /// When the last came, in allocations of all lanes.
+    seen: u64,
+    /// The last of them, by their number modulo `kept`.
     sizes: Vec<u64>,
     count: u64,
     /// Where each row of sizes was last, by its hash.
@@ -115,8 +147,13 @@ struct Guess {
 }
 
 impl Track {
+    fn keeping(kept: u64) -> Self {
+        Self { kept, ..Self::default() }
+    }
+
     /// Takes the next size; whether the period, if it is believed, begins anew with it.
     fn push(&mut self, size: u64, now: u64) -> bool {
+        self.seen = now;
         let at = self.count;
         self.keep(size);
         if let Some(guess) = self.guess
@@ -148,17 +185,17 @@ impl Track {
     }
 
     fn keep(&mut self, size: u64) {
-        if (self.sizes.len() as u64) < KEPT {
+        if (self.sizes.len() as u64) < self.kept {
             self.sizes.push(size);
         } else {
-            self.sizes[(self.count % KEPT) as usize] = size;
+            self.sizes[(self.count % self.kept) as usize] = size;
         }
         self.count += 1;
-        self.credit = (self.credit + CREDIT).min(KEPT);
+        self.credit = (self.credit + CREDIT).min(self.kept);
     }
 
     fn size(&self, at: u64) -> u64 {
-        self.sizes[(at % KEPT) as usize]
+        self.sizes[(at % self.kept) as usize]
     }
 
     fn give_up(&mut self, guess: Guess, at: u64) {
@@ -181,7 +218,7 @@ impl Track {
             return;
         }
         let hash = (at + 1 - ROW..=at).fold(0, |hash, at| mix(hash, self.size(at)));
-        if self.rows.len() as u64 >= KEPT {
+        if self.rows.len() as u64 >= self.kept {
             self.rows.clear();
         }
         let before = self.rows.insert(hash, at);
@@ -190,7 +227,7 @@ impl Track {
         }
         let Some(before) = before else { return };
         let period = at - before;
-        let is_same = (SHORTEST..=LONGEST).contains(&period)
+        let is_same = (SHORTEST..=self.kept / 5 * 2).contains(&period)
             && before + 1 >= ROW
             && (0..ROW).all(|back| self.size(at - back) == self.size(before - back));
         if is_same {
@@ -200,7 +237,7 @@ impl Track {
 
     fn guessed(&mut self, period: u64, at: u64) -> Guess {
         let mut start = at + 1 - ROW;
-        let oldest = self.count.saturating_sub(KEPT) + period;
+        let oldest = self.count.saturating_sub(self.kept) + period;
         while start > oldest.max(period) && self.credit > 0 && self.size(start - 1) == self.size(start - 1 - period) {
             start -= 1;
             self.credit -= 1;

@@ -3,10 +3,9 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lowtide_memory::process;
+use lowtide_memory::Worker;
 
 use super::Lane;
 use super::cache::Cache;
@@ -44,7 +43,7 @@ pub(super) struct Planner {
     background: bool,
     cache: Option<Cache>,
     cancel: Arc<AtomicBool>,
-    running: Option<JoinHandle<Made>>,
+    running: Option<Worker<Made>>,
     made: Option<Made>,
 }
 
@@ -76,9 +75,8 @@ impl Planner {
             let (cancel, cache, job) = (Arc::clone(&cancel), cache.clone(), Arc::clone(&job));
             let work = move || make(&job, Effort { time_limit, threads, cancel: &cancel }, cache.as_ref());
             // Where no thread can be had, the caller's has to do.
-            let thread = thread::Builder::new().name("lowtide-plan".to_owned());
-            if let Ok(handle) = process::without_signals(|| thread.spawn(work)) {
-                self.running = Some(handle);
+            self.running = Worker::start(c"lowtide-plan", work);
+            if self.running.is_some() {
                 return;
             }
         }
@@ -87,9 +85,9 @@ impl Planner {
 
     /// What came of the last job, once, when it is done.
     pub fn finished(&mut self) -> Option<Made> {
-        if let Some(handle) = self.running.take_if(|handle| handle.is_finished()) {
+        if let Some(worker) = self.running.take_if(|worker| worker.is_finished()) {
             // A job that panicked has made nothing; its pattern is planned again when it changes.
-            self.made = handle.join().ok();
+            self.made = worker.join();
         }
         self.made.take()
     }
@@ -97,10 +95,8 @@ impl Planner {
 
 impl Drop for Planner {
     fn drop(&mut self) {
+        // Which the thread sees before it is waited for.
         self.cancel.store(true, Ordering::Relaxed);
-        if let Some(handle) = self.running.take() {
-            let _ = handle.join();
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 /* Steps that a plan serves, and then less load: memory is back within a second of asking, in the middle of a step as well. */
 #include "check.h"
-
-void lowtide_step(void) __attribute__((weak));
+#include "lowtide.h"
 
 enum { BLOCKS = 40 };
 static char *blocks[BLOCKS];

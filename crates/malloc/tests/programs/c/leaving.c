@@ -21,6 +21,33 @@ static void interrupted(void) {
     }
 }
 
+static void *churn(void *argument) {
+    void *blocks[200] = {0};
+    for (unsigned random = (unsigned)(uintptr_t)argument;;) {
+        random = random * 1664525 + 1013904223;
+        unsigned at = (random >> 8) % 200;
+        free(blocks[at]);
+        blocks[at] = malloc(32 * KIB + (random >> 10) % (100 * KIB));
+    }
+    return NULL;
+}
+
+/* A signal comes while the thread is inside the allocator below, for which the others wait inside the arena. */
+static void interrupted_among_others(void) {
+    struct itimerval time = {.it_value.tv_usec = 20000 + getpid() % 8 * 500};
+    sigset_t signals;
+    pthread_t thread;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPROF);
+    signal(SIGPROF, handle);
+    alarm(20);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    for (uintptr_t i = 1; i <= 2; i++) CHECK(pthread_create(&thread, NULL, churn, (void *)i) == 0);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+    CHECK(setitimer(ITIMER_PROF, &time, NULL) == 0);
+    for (;;) free(HIDE(malloc(3000)));
+}
+
 static void *leave(void *unused) {
     (void)unused;
     _exit(7);
@@ -48,6 +75,7 @@ int main(int count, char **arguments) {
     if (strcmp(way, "quick_exit") == 0) quick_exit(7);
     if (strcmp(way, "small") == 0) in_a_small_thread();
     if (strcmp(way, "signal") == 0) interrupted();
+    if (strcmp(way, "others") == 0) interrupted_among_others();
     int has_memory = strcmp(way, "fork") == 0;
     pid_t pid = has_memory ? fork() : vfork();
     if (pid == 0) {

@@ -1,8 +1,6 @@
 /* Steps that repeat, closed by the program where it is told to: an argument closes them. */
 #include "check.h"
-
-void lowtide_step(void) __attribute__((weak));
-void lowtide_mark(const char *) __attribute__((weak));
+#include "lowtide.h"
 
 int main(int count, char **arguments) {
     (void)arguments;

@@ -1,7 +1,6 @@
 /* Memory is back with the system within a second of asking for that. With an argument, lowtide_trim is asked. */
 #include "check.h"
-
-size_t lowtide_trim(void) __attribute__((weak));
+#include "lowtide.h"
 
 int main(int count, char **arguments) {
     (void)arguments;
