@@ -8,6 +8,7 @@ use std::ptr;
 
 use crate::large::{self, LARGE};
 use crate::notice::{Errno, set_errno};
+use crate::thread::Uncancelled;
 use crate::{below, faults, leaving, life, marks, service};
 
 /// A block of at least `bytes`.
@@ -202,10 +203,12 @@ pub extern "C" fn lowtide_trim() -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowtide_mark(name: *const c_char) {
     let kept = Errno::keep();
+    let uncancelled = Uncancelled::begin();
     if !name.is_null() {
         // SAFETY: the caller's.
         marks::add(unsafe { CStr::from_ptr(name) });
     }
+    drop(uncancelled);
     drop(kept);
 }
 

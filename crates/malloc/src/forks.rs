@@ -28,7 +28,7 @@ pub(crate) fn watch() {
 }
 
 /// Until the fork is over, what this thread asks for in other handlers comes from below. A thread that forks inside the
-/// arena, in a signal handler, goes on there in the child as well: nothing is to be frozen.
+/// arena, in a signal handler, may have its lock, or wait for another thread that has it: nothing can be frozen.
 extern "C" fn prepare() {
     let kept = Errno::keep();
     let was_inside = thread::is_inside();
@@ -66,6 +66,9 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     let kept = Errno::keep();
+    if thread::was_inside() {
+        life::abandon();
+    }
     let thawed = taken().map(|frozen| catch_unwind(AssertUnwindSafe(|| frozen.thaw_in_child())));
     if let Some(Err(panic)) = thawed {
         life::broken(panic);

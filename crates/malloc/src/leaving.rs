@@ -1,19 +1,26 @@
 //! Ends of a process that run no exit functions: `_exit`, `_Exit` and `quick_exit`. They leave a summary too, where that can
 //! do no harm: a signal handler may call them while its thread is inside the allocator below, and a child of `vfork` while it
-//! has its parent's memory. So the last thread asks nobody for memory, and frees none.
+//! has its parent's memory. So the last thread asks nobody for memory, frees none, and waits for no lock.
 
 #![expect(unsafe_code, reason = "ends the process, and hands out the last memory that it uses")]
 
 use std::alloc::Layout;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use crate::{summary, thread};
+use crate::thread::{self, Uncancelled};
+use crate::{life, start, summary};
 
 /// How much the last thread may use; what it does not touch is never there.
 const BYTES: usize = 64 << 20;
+
+/// How long the last thread asks for what a lock is in the way of, and how long it sleeps in between.
+const PATIENCE: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_micros(100);
 
 /// The process that this memory belongs to.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
@@ -55,9 +62,14 @@ pub(crate) fn exit(status: c_int) -> ! {
 }
 
 fn leave() {
-    if !summary::is_wanted() || !is_safe() {
-        return;
+    let uncancelled = Uncancelled::begin();
+    if summary::is_wanted() && is_safe() {
+        leave_summary();
     }
+    drop(uncancelled);
+}
+
+fn leave_summary() {
     let number = thread::number().0;
     if LAST.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
@@ -80,9 +92,28 @@ fn is_safe() -> bool {
         libc::sigaltstack(ptr::null(), stack.as_mut_ptr());
         stack.assume_init()
     };
+    has_own_memory() && stack.ss_flags & libc::SS_ONSTACK == 0
+}
+
+/// Whether this process's memory is not another's too.
+pub(crate) fn has_own_memory() -> bool {
     // SAFETY: always.
-    let process = unsafe { libc::getpid() };
-    process == PROCESS.load(Ordering::Relaxed) && stack.ss_flags & libc::SS_ONSTACK == 0
+    PROCESS.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+}
+
+/// Asks, and asks again while there is no answer, for a moment at most: who holds a lock may wait for what this thread was
+/// interrupted in, or be this thread.
+pub(crate) fn ask<R>(mut question: impl FnMut() -> Option<R>) -> Option<R> {
+    let patience = if thread::is_inside() { Duration::ZERO } else { PATIENCE };
+    let start = start::now();
+    let answer = || loop {
+        let answer = question();
+        if answer.is_some() || start::now().saturating_sub(start) >= patience {
+            return answer;
+        }
+        std::thread::sleep(NAP);
+    };
+    catch_unwind(AssertUnwindSafe(answer)).map_err(life::broken).ok().flatten()
 }
 
 /// Whether this thread ends the process.

@@ -14,6 +14,7 @@ mod forks;
 mod large;
 mod leaving;
 mod life;
+mod limits;
 mod marks;
 mod nested;
 mod notice;

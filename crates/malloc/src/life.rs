@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use lowtide_pool::HostArena;
 
 use crate::notice::say;
 use crate::settings::Settings;
-use crate::thread::{self, Inside};
+use crate::thread::{self, Inside, Uncancelled};
 
 const UNMADE: u8 = 0;
 const MAKING: u8 = 1;
@@ -47,7 +48,19 @@ pub(crate) fn owns(block: *const c_void) -> bool {
     (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < length
 }
 
-/// The arena, if it was ever made.
+/// Where the blocks of the arena are.
+pub(crate) fn range() -> Range<u64> {
+    let length = LENGTH.load(Ordering::Acquire) as u64;
+    let base = BASE.load(Ordering::Relaxed) as u64;
+    base..base + length
+}
+
+/// The range of the arena gets shorter: what is behind it may be anybody's soon.
+pub(crate) fn cut(range: &Range<u64>) {
+    LENGTH.store((range.end - range.start) as usize, Ordering::Release);
+}
+
+/// The arena, if it was ever made, and its lock can be had.
 pub(crate) fn arena() -> Option<&'static HostArena> {
     read(&ARENA)
 }
@@ -89,21 +102,24 @@ fn make() -> Option<&'static HostArena> {
     let settings = Settings::get()?;
     let inside = Inside::enter()?;
     STAGE.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    let uncancelled = Uncancelled::begin();
     panic::set_hook(Box::new(note_panic));
     let made = catch_unwind(AssertUnwindSafe(|| HostArena::new(settings.arena())));
     match made {
-        Ok(Ok(arena)) => {
+        // A child that was forked meanwhile, in a signal handler, has given it up.
+        Ok(Ok(arena)) if STAGE.compare_exchange(MAKING, MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
             let range = arena.range();
             let arena = leak(arena);
             BASE.store(range.start as usize, Ordering::Relaxed);
             LENGTH.store((range.end - range.start) as usize, Ordering::Release);
             ARENA.store(arena, Ordering::Release);
             SERVING.store(arena, Ordering::Release);
-            STAGE.store(MADE, Ordering::Release);
         }
+        Ok(Ok(_)) => {}
         Ok(Err(error)) => step_aside(format_args!("no range of addresses for large blocks: {error}")),
         Err(panic) => broken(panic),
     }
+    drop(uncancelled);
     drop(inside);
     serving()
 }
@@ -133,6 +149,14 @@ fn note_panic(info: &panic::PanicHookInfo<'_>) {
         say(format_args!("{text}"));
     }
     PANIC.store(leak(text), Ordering::Release);
+}
+
+/// In a forked child whose thread was inside the arena, its lock may be held by a thread that is gone. So nobody asks the
+/// arena for anything any more: what it handed out stays where it is.
+pub(crate) fn abandon() {
+    STAGE.store(ASIDE, Ordering::Release);
+    SERVING.store(ptr::null_mut(), Ordering::Release);
+    ARENA.store(ptr::null_mut(), Ordering::Release);
 }
 
 /// In a forked child, whoever was making the arena is gone.

@@ -1,7 +1,6 @@
 //! Moments that the program names: told to `lowtide watch` where that asks by `LOWTIDE_MARKS`, and written down with the
 //! time since the program began.
 
-use std::env;
 use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use crate::settings::Settings;
 use crate::start;
 
 /// The most that are kept.
@@ -41,7 +41,7 @@ pub(crate) fn add(name: &CStr) {
 
 /// Tells whoever watches, without waiting: nobody may read it any more, or not fast enough.
 fn tell(name: &str) {
-    let Some(path) = env::var_os("LOWTIDE_MARKS").filter(|path| !path.is_empty()) else { return };
+    let Some(path) = Settings::get().and_then(|settings| settings.marks.as_ref()) else { return };
     if let Ok(mut file) = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
         let _ = file.write_all(format!("{}\n", name.replace(['\n', '\r'], " ")).as_bytes());
     }

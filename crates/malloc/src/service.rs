@@ -13,6 +13,7 @@ use std::time::Duration;
 use std::{fs, ptr};
 
 use lowtide_core::Bytes;
+use lowtide_memory::process;
 use lowtide_pool::HostArena;
 
 use crate::notice::Errno;
@@ -41,10 +42,14 @@ const STACK: usize = 256 << 10;
 /// How long a fork waits for the thread to end. It does so as soon as it runs, unless what it needs is in use by the fork itself.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Whether the thread was started and has not ended, or cannot be had.
 static STARTED: AtomicBool = AtomicBool::new(false);
 static HANDED: AtomicU64 = AtomicU64::new(0);
-/// The system's number of the thread; zero for none.
-static TASK: AtomicI32 = AtomicI32::new(0);
+/// The system's number of the thread.
+static TASK: AtomicI32 = AtomicI32::new(NOBODY);
+/// There is no thread, or it is being started and has not run yet.
+const NOBODY: i32 = 0;
+const NEWBORN: i32 = -1;
 /// Whether the thread is to end; it sleeps on this.
 static ENDS: AtomicU32 = AtomicU32::new(0);
 /// When it may be started at the earliest, in milliseconds of the clock.
@@ -79,7 +84,8 @@ fn count(bytes: u64) {
 
 /// The process is about to fork: where it has no other threads, this one ends first.
 pub(crate) fn pause() {
-    if !STARTED.load(Ordering::Acquire) || !is_only_other() {
+    let mut task = TASK.load(Ordering::Acquire);
+    if task == NOBODY || !is_only_other() {
         return;
     }
     ENDS.store(1, Ordering::Release);
@@ -87,14 +93,20 @@ pub(crate) fn pause() {
     unsafe { libc::syscall(libc::SYS_futex, ENDS.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
     let start = start::now();
     while start::now().saturating_sub(start) < PATIENCE {
-        let task = TASK.load(Ordering::Acquire);
-        // SAFETY: sends nothing, and only says whether the thread is still there.
-        if task != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, 0) } != 0 {
-            TASK.store(0, Ordering::Release);
+        if task == NEWBORN {
+            task = TASK.load(Ordering::Acquire);
+        }
+        if task == NOBODY || task != NEWBORN && is_gone(task) {
             break;
         }
         std::thread::yield_now();
     }
+}
+
+/// Whether the process has no such thread any more.
+fn is_gone(task: i32) -> bool {
+    // SAFETY: sends nothing, and only says whether the thread is still there.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, 0) != 0 }
 }
 
 /// The process has forked: for a while it stays without the thread.
@@ -104,10 +116,15 @@ pub(crate) fn resume() {
 
 /// In a forked child the thread is gone; it is started again at need.
 pub(crate) fn forget() {
-    TASK.store(0, Ordering::Relaxed);
-    ENDS.store(0, Ordering::Relaxed);
-    STARTED.store(false, Ordering::Release);
+    end();
     resume();
+}
+
+/// There is no thread any more, and another may be started.
+fn end() {
+    TASK.store(NOBODY, Ordering::Release);
+    ENDS.store(0, Ordering::Release);
+    STARTED.store(false, Ordering::Release);
 }
 
 /// Whether the process has two threads. A link leads to the folder of each, besides the folder's own two.
@@ -142,12 +159,17 @@ fn trim_below() -> TrimBelow {
 /// Starts the thread. Where the system refuses, memory goes back only when it is asked for.
 fn launch() {
     let kept = Errno::keep();
-    // SAFETY: the sets and attributes are made before they are used; the thread has nothing of this one's.
+    TASK.store(NEWBORN, Ordering::Release);
+    if !process::without_signals(create) {
+        TASK.store(NOBODY, Ordering::Release);
+    }
+    drop(kept);
+}
+
+/// Whether the system has given a thread.
+fn create() -> bool {
+    // SAFETY: the attributes are made before they are used; the thread has nothing of this one's.
     unsafe {
-        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
         libc::pthread_attr_init(attributes.as_mut_ptr());
         libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
@@ -157,31 +179,35 @@ fn launch() {
             bytes
         };
         // Libraries with much thread-local memory need more than the small stack.
-        for bytes in [STACK, usual] {
+        let started = [STACK, usual].into_iter().any(|bytes| {
             libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), bytes);
             let mut id = MaybeUninit::uninit();
-            if libc::pthread_create(id.as_mut_ptr(), attributes.as_ptr(), run, ptr::null_mut()) == 0 {
-                libc::pthread_setname_np(id.assume_init(), c"lowtide".as_ptr());
-                break;
-            }
-        }
+            libc::pthread_create(id.as_mut_ptr(), attributes.as_ptr(), run, ptr::null_mut()) == 0
+        });
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        started
     }
-    drop(kept);
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    // SAFETY: always.
-    TASK.store(unsafe { libc::gettid() }, Ordering::Release);
+    // SAFETY: always; the name ends in zero.
+    unsafe {
+        libc::pthread_setname_np(libc::pthread_self(), c"lowtide".as_ptr());
+        TASK.store(libc::gettid(), Ordering::Release);
+    }
+    serve();
+    end();
+    ptr::null_mut()
+}
+
+/// Looks after the arena until the thread is to end, the arena is given up, or no other thread is left.
+fn serve() {
     let pressure = Pressure::new();
     let mut steps = 0;
     let mut last = start::now();
     let _ = TRIMMED.compare_exchange(0, milliseconds(), Ordering::Relaxed, Ordering::Relaxed);
     for round in 1_u64.. {
         if is_over() {
-            ENDS.store(0, Ordering::Release);
-            STARTED.store(false, Ordering::Release);
             break;
         }
         let now = start::now();
@@ -201,7 +227,6 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             PRESSED.store(milliseconds(), Ordering::Relaxed);
         }
     }
-    ptr::null_mut()
 }
 
 /// Trims the allocator below if it was asked for: by the clock, or by a step that was found since the last look.

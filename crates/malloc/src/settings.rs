@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) trim_below: TrimBelow,
     /// The folder for the summary.
     pub(crate) summary: Option<PathBuf>,
+    /// Where `lowtide watch` hears of marks.
+    pub(crate) marks: Option<PathBuf>,
     /// The process that wants a summary of those it starts, whatever they did; of others it wants those that had large blocks.
     pub(crate) runner: Option<u32>,
     /// The allocator below, by name.
@@ -99,6 +101,7 @@ impl Settings {
             summary: lookup("LOWTIDE_SUMMARY")
                 .filter(|folder| !folder.is_empty())
                 .map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into())),
+            marks: lookup("LOWTIDE_MARKS").filter(|path| !path.is_empty()).map(PathBuf::from),
             runner: lookup("LOWTIDE_RUNNER").and_then(|number| number.parse().ok()),
             below: match lookup("LOWTIDE_BELOW") {
                 _ if below::is_glibc() => GLIBC.to_owned(),
@@ -115,7 +118,7 @@ impl Settings {
     pub(crate) fn arena(&self) -> HostArenaOptions {
         let mut options = HostArenaOptions::default();
         if let Some(limit) = address_limit() {
-            options.range = options.range.min(Bytes::new(limit / 4 / ROUND * ROUND));
+            options.range = options.range.min(Bytes::new(limit / SHARE / ROUND * ROUND));
         }
         options.pages.pages = self.pages;
         options.pages.prefault = self.prefault;
@@ -140,8 +143,11 @@ const GLIBC: &str = "glibc";
 /// What a range that is cut short is a multiple of.
 const ROUND: u64 = 2 << 20;
 
-/// How many addresses the process may have, where that is limited. The arena takes a quarter of them at most: the rest of the
-/// program needs addresses too.
+/// The part of the addresses that a process may have which the arena takes at most: the rest of the program needs addresses
+/// too.
+pub(crate) const SHARE: u64 = 4;
+
+/// How many addresses the process may have, where that is limited.
 fn address_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: writes the limit there.

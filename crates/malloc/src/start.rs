@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::settings::Settings;
+use crate::thread::Uncancelled;
 use crate::{forks, leaving, summary};
 
 #[used]
@@ -27,7 +28,9 @@ extern "C" fn first() {
 }
 
 extern "C" fn last() {
+    let uncancelled = Uncancelled::begin();
     summary::write();
+    drop(uncancelled);
 }
 
 /// The process begins now.

@@ -2,6 +2,7 @@
 //! names. A process that is killed leaves none, and neither does one of many that had no large blocks.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use crate::marks::Mark;
 use crate::notice::say;
 use crate::settings::Settings;
-use crate::{faults, large, life, marks, start};
+use crate::{faults, large, leaving, life, marks, start};
 
 #[derive(Debug, Serialize)]
 struct Summary<'a> {
@@ -28,6 +29,8 @@ struct Summary<'a> {
     faults: Faults,
     peak_rss_bytes: u64,
     rss_bytes: u64,
+    /// Which the system does not count as resident.
+    explicit_huge_bytes: u64,
     large: Large,
     huge_page_bytes: u64,
     arena_resident_bytes: u64,
@@ -87,8 +90,11 @@ pub(crate) fn write() {
         summary.warnings.push(format!("{missed} marks were not kept"));
     }
     let Ok(text) = serde_json::to_vec(&summary) else { return };
-    if let Err(error) = put(folder, summary.pid, &text) {
-        say(format_args!("no summary in {}: {error}", folder.display()));
+    match put(folder, summary.pid, &text) {
+        // Who wanted it has gone, as where a daemon outlives the program that started it.
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => say(format_args!("no summary in {}: {error}", folder.display())),
+        Ok(()) => {}
     }
 }
 
@@ -100,7 +106,7 @@ fn put(folder: &Path, pid: u32, text: &[u8]) -> std::io::Result<()> {
 }
 
 fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
-    let stats = large::call(life::arena(), HostArena::stats).unwrap_or_default();
+    let stats = stats().unwrap_or_default();
     let usage = faults::usage();
     let (before, after) = faults::per_step();
     let marked = faults::marked();
@@ -111,7 +117,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         _ => "marks",
     };
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let (resident, huge) = life::arena().map_or((0, 0), |arena| pages(&arena.range()));
+    let (resident, huge) = life::arena().map_or((0, 0), |_| pages(&life::range()));
     Summary {
         version: 1,
         pid: std::process::id(),
@@ -129,6 +135,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         },
         peak_rss_bytes: field(&status, "VmHWM:"),
         rss_bytes: field(&status, "VmRSS:"),
+        explicit_huge_bytes: field(&status, "HugetlbPages:"),
         huge_page_bytes: huge,
         arena_resident_bytes: resident,
         below: &settings.below,
@@ -136,6 +143,16 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         warnings: settings.warnings.iter().chain(&stats.warnings).cloned().collect(),
         large: large(&stats),
         marks,
+    }
+}
+
+/// What the arena has done; none where that cannot be told.
+fn stats() -> Option<HostStats> {
+    if leaving::is_last() {
+        let arena = life::arena()?;
+        leaving::ask(|| arena.try_stats())
+    } else {
+        large::call(life::arena(), HostArena::stats)
     }
 }
 

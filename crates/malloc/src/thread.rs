@@ -1,9 +1,11 @@
 //! What each thread keeps: its number, and whether it is inside the arena. The two words lie in the block that every thread
 //! is born with, reached without a call: nothing is allocated, registered or torn down for them.
 
-#![expect(unsafe_code, reason = "reaches thread-local words by assembly")]
+#![expect(unsafe_code, reason = "reaches thread-local words by assembly, and puts off that a thread is cancelled")]
 
 use std::arch::global_asm;
+use std::ffi::c_int;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_pool::ThreadId;
@@ -84,6 +86,12 @@ pub(crate) fn is_inside() -> bool {
     unsafe { (*words()).depth > 0 }
 }
 
+/// Whether this thread was inside already when it last entered.
+pub(crate) fn was_inside() -> bool {
+    // SAFETY: the words are this thread's alone.
+    unsafe { (*words()).depth > 1 }
+}
+
 /// Enters; until [`leave`], what this thread asks for comes from below.
 pub(crate) fn enter() {
     // SAFETY: the words are this thread's alone. A signal handler leaves the depth as it found it. The write may not move
@@ -123,5 +131,31 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         leave();
+    }
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// For as long as it lives, the thread is not cancelled: that would have to unwind this library, or leave its locks held.
+#[derive(Debug)]
+pub(crate) struct Uncancelled(c_int);
+
+impl Uncancelled {
+    /// Puts it off.
+    pub(crate) fn begin() -> Self {
+        const DISABLED: c_int = 1;
+        let mut before = 0;
+        // SAFETY: writes there what held before.
+        unsafe { pthread_setcancelstate(DISABLED, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // SAFETY: what held before.
+        unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
     }
 }

@@ -3,7 +3,7 @@
 
 #![expect(unsafe_code, reason = "clears memory, and asks the system what is in it")]
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::ops::Range;
 use std::ptr;
 
@@ -55,15 +55,21 @@ pub(crate) unsafe fn clear(part: Range<u64>) {
         return unsafe { write(part) };
     }
     let kept = Errno::keep();
-    // SAFETY: the caller's; the name ends in zero.
-    unsafe {
-        let pages = libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        clear_held(pages, part);
-        if pages >= 0 {
-            libc::close(pages);
-        }
+    let pages = open();
+    // SAFETY: the caller's.
+    unsafe { clear_held(pages as c_int, part) };
+    if pages >= 0 {
+        // SAFETY: it was opened just now, and nobody else knows of it.
+        unsafe { libc::syscall(libc::SYS_close, pages) };
     }
     drop(kept);
+}
+
+/// Opens what tells of this process's pages. The C library's own functions would end a thread here that is to be cancelled.
+fn open() -> c_long {
+    let (name, flags) = (c"/proc/self/pagemap", libc::O_RDONLY | libc::O_CLOEXEC);
+    // SAFETY: the name ends in zero.
+    unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, name.as_ptr(), flags) }
 }
 
 /// Clears the pages that hold something; where the system does not say, all of them.

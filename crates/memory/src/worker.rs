@@ -4,7 +4,7 @@
 
 #![expect(unsafe_code, reason = "starts a thread by the C library, and waits for its end")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +26,13 @@ pub struct Worker<T> {
 struct Place<T> {
     made: Mutex<Option<T>>,
     is_done: AtomicBool,
+}
+
+/// `PTHREAD_CANCEL_DISABLE`.
+const UNCANCELLED: c_int = 1;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
 /// What a thread is to do.
@@ -76,8 +83,14 @@ impl<T> Worker<T> {
 
     fn wait(&mut self) {
         if !std::mem::replace(&mut self.is_joined, true) {
-            // SAFETY: the thread was started here and is waited for once.
-            unsafe { libc::pthread_join(self.thread, ptr::null_mut()) };
+            let mut before = 0;
+            // SAFETY: the thread was started here and is waited for once. Whoever waits may hold a lock, and is not to be
+            // cancelled with it.
+            unsafe {
+                pthread_setcancelstate(UNCANCELLED, &raw mut before);
+                libc::pthread_join(self.thread, ptr::null_mut());
+                pthread_setcancelstate(before, ptr::null_mut());
+            }
         }
     }
 }

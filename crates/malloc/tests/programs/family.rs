@@ -31,6 +31,12 @@ fn a_block_that_moves_to_grow_is_never_there_twice() {
 }
 
 #[test]
+fn who_asks_for_little_does_not_wait_for_zeros_of_others() {
+    let Some(stage) = Stage::new() else { return };
+    assert_well(&stage.program("beside").output());
+}
+
+#[test]
 fn calloc_gives_zeros_and_touches_no_pages_it_need_not() {
     let Some(stage) = Stage::new() else { return };
     stage.program("zeros").summary();

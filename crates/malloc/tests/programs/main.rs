@@ -9,3 +9,4 @@ mod processes;
 mod resizing;
 mod stage;
 mod steps;
+mod summaries;

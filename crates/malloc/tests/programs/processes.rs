@@ -25,6 +25,32 @@ fn a_library_that_is_opened_late_trades_blocks() {
 }
 
 #[test]
+fn a_library_allocates_as_it_is_opened_while_another_thread_works() {
+    let Some(stage) = Stage::new() else { return };
+    let plugin = stage.build("slow", "slow.so", &["-shared", "-fPIC"]);
+    let program = stage.build("loading", "loading", &[]);
+    for way in ["trim", "trim again", "steps"] {
+        let output = stage.program_at(&program).arg(&plugin).arg(way).output();
+        assert!(output.status.success() && output.stderr.is_empty(), "{way}: {output:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_thread_ends_at_its_own_next_point() {
+    let Some(stage) = Stage::new() else { return };
+    stage.program("cancelled").summary();
+}
+
+#[test]
+fn a_limit_of_addresses_that_comes_later_is_lived_with() {
+    let Some(stage) = Stage::new() else { return };
+    let program = stage.build("lowered", "lowered", &[]);
+    for way in ["setrlimit", "prlimit", "child"] {
+        stage.program_at(&program).arg(way).summary();
+    }
+}
+
+#[test]
 fn a_limit_of_addresses_is_lived_with() {
     let Some(stage) = Stage::new() else { return };
     let output = stage.program("limited").output_limited("ulimit -v 300000");
@@ -46,6 +72,21 @@ fn the_service_keeps_no_process_alive() {
 fn a_process_without_threads_has_none_when_it_forks() {
     let Some(stage) = Stage::new() else { return };
     assert_well(&stage.program("lonely").output());
+}
+
+#[test]
+fn forks_do_not_wait_for_a_service_that_has_ended() {
+    let Some(stage) = Stage::new() else { return };
+    let output = stage.program("aside").output();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{words}");
+    assert!(words.lines().count() == 1 && words.starts_with("lowtide: steps aside"), "{words}");
+}
+
+#[test]
+fn a_child_of_a_signal_handler_goes_on_whoever_had_the_lock() {
+    let Some(stage) = Stage::new() else { return };
+    assert_well(&stage.program("handled").env("LOWTIDE_PAGES", "base").output());
 }
 
 #[test]
@@ -102,4 +143,20 @@ fn a_signal_handler_ends_the_process_whatever_it_interrupts() {
         assert_eq!(run.output().status.code(), Some(7));
     }
     assert_eq!(summaries(&folder).len(), 50);
+}
+
+#[test]
+fn a_signal_handler_ends_the_process_whatever_other_threads_wait_for() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = stage.path("among others");
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = stage.build("leaving", "leaving", &[]);
+    for _ in 0..30 {
+        // One lock for all threads, and nobody gets around it.
+        let run = stage.program_at(&program).arg("others").env("MALLOC_ARENA_MAX", "1");
+        let run = run.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
+        let output = run.env("LOWTIDE_SUMMARY", folder.to_str().unwrap()).output();
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+    }
+    assert_eq!(summaries(&folder).len(), 30);
 }

@@ -36,10 +36,13 @@ impl Stage {
     pub(crate) fn build(&self, source: &str, target: &str, flags: &[&str]) -> PathBuf {
         let target = self.path(target);
         fs::create_dir_all(target.parent().unwrap()).unwrap();
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/c").join(format!("{source}.c"));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = folder.join("tests/programs/c").join(format!("{source}.c"));
         let built = Command::new("cc")
             .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wno-deprecated-declarations", "-Wno-unused", "-pthread"])
-            .args(["-fno-builtin-malloc", "-fno-builtin-free", "-o"])
+            .args(["-fno-builtin-malloc", "-fno-builtin-free", "-I"])
+            .arg(folder.join("include"))
+            .arg("-o")
             .arg(&target)
             .arg(file)
             .args(flags)

@@ -39,10 +39,17 @@ fn its_own_tests_pass_as_without_the_library() {
     let failed = failed(&run(trial.command(&python), &selection));
     if !failed.is_empty() {
         let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
-        let anyway = self::failed(&run(trial.bare(&python), &failed));
+        // Some depend on the time, and other programs run on the same processors.
+        let again = self::failed(&run(trial.command(&python), &failed));
+        let failed: Vec<&str> = failed.into_iter().filter(|&name| again.contains(name)).collect();
+        let anyway =
+            if failed.is_empty() { BTreeSet::new() } else { self::failed(&run(trial.bare(&python), &failed)) };
         let ours: Vec<&&str> = failed.iter().filter(|&&name| !anyway.contains(name)).collect();
         assert!(ours.is_empty(), "{ours:?} of CPython's tests fail under the library alone");
-        skip(&format!("{} of CPython's tests told nothing: without the library they fail too", failed.join(" and ")));
+        if !failed.is_empty() {
+            let failed = failed.join(" and ");
+            skip(&format!("{failed} of CPython's tests told nothing: without the library they fail too"));
+        }
     }
     trial.assert_served("python3");
 }

@@ -8,9 +8,8 @@ static char *blocks[BLOCKS], *inherited;
 static _Atomic int trimming, forked;
 static pthread_t first;
 
-static void child(void) {
-    signal(SIGALRM, SIG_DFL);
-    alarm(10);
+static void *work(void *unused) {
+    (void)unused;
     char *block = malloc(100 * KIB), *zeros = calloc(1, 200 * KIB);
     if (!block || !zeros || !is_zero(zeros, 200 * KIB)) _exit(3);
     if (malloc_usable_size(inherited) < BYTES / 2) _exit(4);
@@ -29,6 +28,15 @@ static void child(void) {
     int status;
     if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 9) _exit(6);
     _exit(0);
+}
+
+/* The thread that forked is inside the arena for as long as its handler runs; another is not. */
+static void child(void) {
+    pthread_t thread;
+    alarm(10);
+    free(HIDE(malloc(100 * KIB)));
+    if (pthread_create(&thread, NULL, work, NULL)) _exit(7);
+    pthread_join(thread, NULL);
 }
 
 static void handle(int signal) {

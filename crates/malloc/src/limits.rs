@@ -1,0 +1,85 @@
+//! Limits on addresses that the program sets itself: `setrlimit` and `prlimit`. The arena has taken far more addresses than it
+//! uses, and they count. So before such a limit holds, those that were never used go back.
+
+#![expect(unsafe_code, reason = "stands in for the C library's functions")]
+
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+
+use crate::notice::Errno;
+use crate::settings::SHARE;
+use crate::{large, leaving, life};
+
+/// Sets a limit of this process.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setrlimit(resource: c_uint, new: *const libc::rlimit64) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { prlimit64(0, resource, new, ptr::null_mut()) }
+}
+
+/// `setrlimit` by its other name; with addresses of 64 bits they are the same.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const libc::rlimit64) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { prlimit64(0, resource, new, ptr::null_mut()) }
+}
+
+/// Sets a limit of a process, and says what it was.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prlimit(
+    process: libc::pid_t,
+    resource: c_uint,
+    new: *const libc::rlimit64,
+    old: *mut libc::rlimit64,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { prlimit64(process, resource, new, old) }
+}
+
+/// `prlimit` by its other name.
+///
+/// # Safety
+/// As of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prlimit64(
+    process: libc::pid_t,
+    resource: c_uint,
+    new: *const libc::rlimit64,
+    old: *mut libc::rlimit64,
+) -> c_int {
+    // SAFETY: the caller's.
+    if resource == libc::RLIMIT_AS
+        && let Some(limit) = unsafe { new.as_ref() }
+        && is_own(process)
+    {
+        make_room(limit.rlim_cur);
+    }
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+}
+
+/// Whether it is this process, and not one that still has its parent's memory.
+fn is_own(process: libc::pid_t) -> bool {
+    // SAFETY: always.
+    (process == 0 || process == unsafe { libc::getpid() }) && leaving::has_own_memory()
+}
+
+/// Gives addresses back where the arena has too many for the limit.
+fn make_room(limit: u64) {
+    let range = life::range();
+    if range.end - range.start <= limit / SHARE {
+        return;
+    }
+    let kept = Errno::keep();
+    large::call(life::arena(), |arena| arena.shrink_range(|left| life::cut(&left)));
+    drop(kept);
+}
