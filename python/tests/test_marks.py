@@ -57,6 +57,20 @@ for _ in range(4):
     assert actions["large"]["peak_median"] - actions["large"]["resident_after_median"] > 80_000_000
 
 
+def test_a_mark_may_be_the_last_that_a_program_does(tmp_path: Path) -> None:
+    program = "import lowtide, os\nfor _ in range(20): lowtide.mark('end')\nos._exit(0)\n"
+    for _ in range(4):
+        actions = watched(tmp_path, program)["actions"]
+        assert [(action["name"], action["count"]) for action in actions] == [("end", 20)]
+
+
+def test_steps_that_do_not_come_are_said(tmp_path: Path) -> None:
+    program = "import time\ntime.sleep(0.1)\n"
+    notes = watched(tmp_path, program, "--mark", "step")["notes"]
+    assert any(note.startswith("no step was marked") for note in notes)
+    assert watched(tmp_path, program)["notes"] == []
+
+
 def test_steps_are_marked_where_that_was_asked_for(tmp_path: Path) -> None:
     program = "import lowtide, time\nfor _ in range(5): lowtide.step(); time.sleep(0.02)\n"
     assert watched(tmp_path, program)["actions"] == []

@@ -2,6 +2,7 @@
 //! used.
 
 mod python;
+mod signals;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -9,16 +10,13 @@ use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::Once;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use lowtide_memory::{Placement, process};
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::unistd::Pid;
 
 use crate::{Answer, Failure, show};
 pub(crate) use python::injection;
+pub(crate) use signals::{Heard, Hearing, KeptBack, of_program};
 
 /// A program, and what it is told by variables.
 #[derive(Clone)]
@@ -89,41 +87,59 @@ impl<'a> Program<'a> {
     /// Runs it to its end, with the package in every Python of it.
     pub fn run(self) -> Result<Answer, Failure> {
         let folder = injection(self.name())?;
-        let ended = self.injected(folder)?.run_to_end()?;
+        let ended = self.injected(folder)?.ready()?.run_to_end(&keep_back()?)?;
         Ok(Answer::Ended(ended.code()))
     }
 
-    /// Starts it, with the streams of this process.
-    pub fn start(self) -> Result<Child, Failure> {
-        let name = self.name().to_owned();
-        self.seat.spawn(&mut Self::command(self.command, self.variables), &name)
-    }
-
-    /// As [`start`](Self::start), after `keep_back`, which keeps signals from this process and not from the program.
+    /// Starts it with the streams of this process, after `keep_back`, which keeps signals from this process and not from
+    /// the program.
     pub fn start_behind(self, keep_back: impl FnOnce()) -> Result<Child, Failure> {
-        let name = self.name().to_owned();
-        let mut command = Self::command(self.command, self.variables);
-        process::keep_signals(&mut command).map_err(|error| failure(&name, &error))?;
+        let mut ready = self.ready()?;
         keep_back();
-        self.seat.spawn(&mut command, &name)
+        ready.start()
     }
 
-    fn command(words: &[OsString], variables: Vec<(&'static str, OsString)>) -> Command {
-        let mut command = Command::new(words.first().map(OsString::as_os_str).unwrap_or_default());
-        command.args(words.get(1..).unwrap_or_default()).envs(variables);
-        command
+    /// Ready to be started, as often as is wanted: it has the signals that the calling thread lets through now, whatever is
+    /// kept back later.
+    pub fn ready(self) -> Result<Ready, Failure> {
+        let name = self.name().to_owned();
+        let mut command = Command::new(&name);
+        command.args(self.command.get(1..).unwrap_or_default()).envs(self.variables);
+        process::keep_signals(&mut command).map_err(|error| failure(&name, &error))?;
+        Ok(Ready { name, command, seat: self.seat })
+    }
+}
+
+/// A program that can be started.
+pub(crate) struct Ready {
+    name: OsString,
+    command: Command,
+    seat: Seat,
+}
+
+impl Ready {
+    /// From now on the program finds `value` under `name`.
+    pub fn set(&mut self, name: &'static str, value: impl AsRef<OsStr>) {
+        self.command.env(name, value);
+    }
+
+    fn start(&mut self) -> Result<Child, Failure> {
+        self.seat.spawn(&mut self.command, &self.name)
     }
 
     /// Runs it to its end, with the streams of this process. Ctrl-C goes to the program and not to this process; what
     /// else would end this process is passed on.
-    pub fn run_to_end(self) -> Result<Ended, Failure> {
-        let name = self.name().to_owned();
+    pub fn run_to_end(&mut self, signals: &KeptBack) -> Result<Ended, Failure> {
         let start = Instant::now();
-        let child = self.start()?;
-        let pid = child.id();
-        let usage = Signals::block().wait(&child).map_err(|error| failure(&name, &error))?;
+        let name = self.name.clone();
+        let (pid, usage) = signals.around(|| self.start(), |error| failure(&name, &error))?;
         Ok(Ended { pid, wall: start.elapsed(), usage })
     }
+}
+
+/// Keeps signals back, for programs that are ready.
+pub(crate) fn keep_back() -> Result<KeptBack, Failure> {
+    KeptBack::new().map_err(|error| Failure::usage(format!("signals cannot be kept back: {error}"), "run it again"))
 }
 
 impl Seat {
@@ -170,49 +186,6 @@ pub(crate) fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Signals that end a process, kept from this one.
-struct Signals(SigSet);
-
-impl Signals {
-    /// Threads and programs that are begun later would inherit this; so the program is begun before.
-    fn block() -> Self {
-        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect();
-        // Without this, Ctrl-C ends both processes, and what was recorded is not told.
-        let _ = set.thread_block();
-        Self(set)
-    }
-
-    /// Waits for `child`. What the terminal sends, it has sent to the child as well; the rest is passed on.
-    fn wait(self, child: &Child) -> std::io::Result<process::Ended> {
-        let Self(set) = self;
-        RUNNING.store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
-        PASSING_ON.call_once(|| {
-            std::thread::spawn(move || {
-                while let Ok(signal) = set.wait() {
-                    pass_on(signal);
-                }
-            });
-        });
-        let usage = process::wait(child.id());
-        RUNNING.store(0, Ordering::SeqCst);
-        let _ = set.thread_unblock();
-        usage
-    }
-}
-
-/// The program that runs now; zero where none does.
-static RUNNING: AtomicI32 = AtomicI32::new(0);
-
-/// The thread that hears signals is begun once, and stays.
-static PASSING_ON: Once = Once::new();
-
-fn pass_on(signal: Signal) {
-    let pid = RUNNING.load(Ordering::SeqCst);
-    if pid > 0 && matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
-        let _ = kill(Pid::from_raw(pid), signal);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,8 +200,19 @@ mod tests {
     fn a_program_tells_what_it_used() {
         let command = ["sh", "-c", "exit $CODE"].map(OsString::from);
         let seat = Seat { processors: vec![0], placement: Placement::Anywhere };
-        let ended = Program::new(&command).with("CODE", "4").seated(seat).run_to_end().unwrap();
+        let mut ready = Program::new(&command).with("CODE", "4").seated(seat).ready().unwrap();
+        let ended = ready.run_to_end(&keep_back().unwrap()).unwrap();
         assert_eq!(ended.code(), 4);
         assert!(ended.usage.minor_faults > 0 && ended.wall > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_program_has_the_signals_that_are_kept_from_this_process() {
+        let command = ["sh", "-c", "kill -USR1 $$; exit 0"].map(OsString::from);
+        let mut ready = Program::new(&command).ready().unwrap();
+        let signals = keep_back().unwrap();
+        for _ in 0..2 {
+            assert_eq!(ready.run_to_end(&signals).unwrap().code(), 138);
+        }
     }
 }

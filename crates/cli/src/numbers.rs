@@ -1,6 +1,7 @@
 //! Numbers of the command line, refused in words that say what is expected.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use lowtide_core::{Bytes, ParseBytesError};
 
@@ -23,6 +24,21 @@ pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     refuse_negative(text)?;
     text.parse().map_err(|error: ParseBytesError| error.to_string())
+}
+
+/// A time in seconds, or in parts of one.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    /// A thousand years; clocks count no further.
+    const MOST: f64 = 3.2e10;
+    refuse_negative(text)?;
+    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.0..=MOST).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds, such as 5 or 0.5".to_owned())
+}
+
+/// The middle of numbers in order, or the mean of the two in the middle.
+pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
+    let (low, high) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
+    Some(f64::midpoint(sorted[low], sorted[high]))
 }
 
 /// Refuses a number with a sign in front.
@@ -52,5 +68,21 @@ mod tests {
         for text in ["0", "x"] {
             assert!(count(text).unwrap_err().starts_with("write a whole number from 1"), "{text}");
         }
+    }
+
+    #[test]
+    fn seconds_have_an_end() {
+        assert_eq!((seconds("0.5"), seconds("0")), (Ok(Duration::from_millis(500)), Ok(Duration::ZERO)));
+        for text in ["-1", "inf", "nan", "1e11", "x", ""] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_median_stands_in_the_middle_or_between_two() {
+        assert_eq!(
+            [&[][..], &[4.0], &[1.0, 2.0], &[1.0, 3.0, 9.0]].map(median),
+            [None, Some(4.0), Some(1.5), Some(3.0)]
+        );
     }
 }

@@ -19,14 +19,12 @@ use clap::Args;
 use lowtide_core::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::beside::Target;
-use crate::child::{Ended, Program, injection};
+use crate::child::{self, Ended, KeptBack, Program, Ready, injection};
 use crate::{Answer, Console, Failure, show};
 use compare::{Comparison, Used};
 use host::Surroundings;
-use rounds::Compared;
 use summary::Summaries;
 
 /// What to run, and what to serve.
@@ -61,7 +59,7 @@ pub struct Arguments {
     /// Say nothing at the end
     #[arg(short, long)]
     quiet: bool,
-    /// Write x.json: what every process did
+    /// Write x.json: what each process did that left a summary
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -87,43 +85,48 @@ The exit code is the program's.";
 /// Runs the program.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let target = arguments.output.as_deref().map(|path| Target::new(path, &[])).transpose()?;
-    let prepared = Prepared::new(arguments, console)?;
-    let (ended, summaries, comparison) = if arguments.compare {
-        match rounds::run(&prepared, arguments, console)? {
-            Compared::Ended { ended, summaries, comparison } => (ended, summaries, comparison),
-            Compared::FailsAnyway(ended) => return Ok(Answer::Ended(ended.code())),
-        }
+    let mut prepared = Prepared::new(arguments, console)?;
+    // Until all is told, whatever would end this process ends the program.
+    let signals = child::keep_back()?;
+    let outcome = if arguments.compare {
+        rounds::run(&mut prepared, arguments.rounds.map_or(1, NonZeroUsize::get), &signals)?
     } else {
-        let (ended, summaries) = prepared.run()?;
-        (ended, summaries, None)
+        Outcome { run: Some(prepared.run(&signals)?), ..Outcome::default() }
     };
     if !arguments.quiet {
-        tell(arguments, &ended, summaries.as_ref(), comparison.as_ref(), console);
+        outcome.tell(&arguments.command, console);
     }
-    if let Some(target) = target {
-        let report = Report::new(&arguments.command, &ended, summaries.unwrap_or_default(), comparison);
-        let mut text = serde_json::to_vec_pretty(&report).map_err(|error| Failure::Fault(error.to_string()))?;
-        text.push(b'\n');
-        target.write_bytes(&text)?;
-        if !arguments.quiet {
-            console.say(format!("wrote {}", show::path(target.path())));
-        }
+    let code = outcome.last().map_or(0, Ended::code);
+    let Some(target) = target else { return Ok(Answer::Ended(code)) };
+    match outcome.write(&arguments.command, &target) {
+        Ok(()) if arguments.quiet => {}
+        Ok(()) => console.say(format!("wrote {}", show::path(target.path()))),
+        Err(failure) if code == 0 => return Err(failure),
+        Err(failure) => console.report(&failure),
     }
-    Ok(Answer::Ended(ended.code()))
+    Ok(Answer::Ended(code))
 }
 
 /// A program that is ready to run.
-struct Prepared<'a> {
-    program: Program<'a>,
-    /// Where its processes leave their summaries, where the host's memory is served.
-    folder: Option<TempDir>,
+struct Prepared {
+    with: Ready,
+    /// For a comparison.
+    without: Ready,
+    /// Whether the host's memory is served, so that its processes leave summaries.
+    is_host: bool,
 }
 
-impl<'a> Prepared<'a> {
-    fn new(arguments: &'a Arguments, console: &mut Console) -> Result<Self, Failure> {
+/// A run with Lowtide.
+struct Run {
+    ended: Ended,
+    summaries: Option<Summaries>,
+}
+
+impl Prepared {
+    fn new(arguments: &Arguments, console: &mut Console) -> Result<Self, Failure> {
         let parts = arguments.parts();
-        let host = parts.contains(&"host");
-        if !host && let Some(flag) = arguments.host_memory.first_given() {
+        let is_host = parts.contains(&"host");
+        if !is_host && let Some(flag) = arguments.host_memory.first_given() {
             let message = format!("`{flag}` is for the host's memory, which is not served");
             return Err(Failure::usage(message, "add `--host`"));
         }
@@ -134,17 +137,13 @@ impl<'a> Prepared<'a> {
             Err(_) if parts == ["host"] => None,
             found => Some(found?),
         };
-        let mut folder = None;
-        if host {
+        if is_host {
             let library = library::find(injection.as_deref())?;
-            let made = tempfile::Builder::new().prefix("lowtide-run-").tempdir();
-            let made = made.map_err(|error| Failure::access("<temporary folder>", "write", error))?;
-            let told = arguments.host_memory.told(&library, made.path(), Surroundings::of_process())?;
+            let told = arguments.host_memory.told(&library, Surroundings::of_process())?;
             for warning in told.warnings {
                 console.say(format!("warning: {warning}"));
             }
             program = told.variables.into_iter().fold(program, |program, (name, value)| program.with(name, value));
-            folder = Some(made);
         }
         if let Some(injection) = injection {
             program = program.injected(injection)?;
@@ -155,13 +154,21 @@ impl<'a> Prepared<'a> {
         if arguments.strict {
             program = program.with("LOWTIDE_STRICT", "1");
         }
-        Ok(Self { program, folder })
+        Ok(Self { with: program.ready()?, without: Program::new(&arguments.command).ready()?, is_host })
     }
 
-    /// Runs it, and takes what its processes wrote out of the folder.
-    fn run(&self) -> Result<(Ended, Option<Summaries>), Failure> {
-        let ended = self.program.clone().run_to_end()?;
-        Ok((ended, self.folder.as_ref().map(|folder| Summaries::take(folder.path()))))
+    /// Runs it, with a folder of its own for what its processes write: who outlives one run is not taken for another's.
+    fn run(&mut self, signals: &KeptBack) -> Result<Run, Failure> {
+        let folder = self.is_host.then(summary::Folder::new).transpose()?;
+        if let Some(folder) = &folder {
+            self.with.set("LOWTIDE_SUMMARY", folder.path());
+        }
+        let ended = self.with.run_to_end(signals)?;
+        Ok(Run { ended, summaries: folder.map(|folder| Summaries::read(folder.path())) })
+    }
+
+    fn run_without(&mut self, signals: &KeptBack) -> Result<Ended, Failure> {
+        self.without.run_to_end(signals)
     }
 }
 
@@ -175,22 +182,47 @@ impl Arguments {
     }
 }
 
-/// Tells how it went.
-fn tell(
-    arguments: &Arguments,
-    ended: &Ended,
-    summaries: Option<&Summaries>,
-    comparison: Option<&Comparison>,
-    console: &mut Console,
-) {
-    for line in summaries.map(|summaries| text::lines(summaries, ended)).unwrap_or_default() {
-        console.say(line);
+/// What came of it.
+#[derive(Default)]
+struct Outcome {
+    /// The last run with Lowtide.
+    run: Option<Run>,
+    /// The run without Lowtide that ended badly, after which nothing was run.
+    failed_without: Option<Ended>,
+    /// None where no round has both.
+    comparison: Option<Comparison>,
+    /// Why there are fewer rounds than were asked for.
+    stopped: Option<String>,
+}
+
+impl Outcome {
+    /// The run that decides how this ends.
+    fn last(&self) -> Option<&Ended> {
+        self.failed_without.as_ref().or(self.run.as_ref().map(|run| &run.ended))
     }
-    for line in comparison.map(Comparison::lines).unwrap_or_default() {
-        console.say(line);
+
+    /// Tells how it went.
+    fn tell(&self, command: &[OsString], console: &mut Console) {
+        let served = self.run.as_ref().and_then(|run| Some((run, run.summaries.as_ref()?)));
+        let mut lines = Vec::new();
+        if let Some((run, summaries)) = served {
+            lines.extend(text::lines(summaries, &run.ended));
+        }
+        lines.extend(self.comparison.iter().flat_map(Comparison::lines));
+        lines.extend(self.stopped.clone());
+        if let Some((_, summaries)) = served {
+            lines.push(text::next(summaries, self.comparison.as_ref(), command));
+        }
+        for line in lines {
+            console.say(line);
+        }
     }
-    if let Some(summaries) = summaries {
-        console.say(text::next(summaries, comparison, &arguments.command));
+
+    fn write(self, command: &[OsString], target: &Target) -> Result<(), Failure> {
+        let report = Report::new(command, self);
+        let mut text = serde_json::to_vec_pretty(&report).map_err(|error| Failure::Fault(error.to_string()))?;
+        text.push(b'\n');
+        target.write_bytes(&text)
     }
 }
 
@@ -199,27 +231,35 @@ fn tell(
 struct Report {
     version: u64,
     command: Vec<String>,
+    /// By the last run.
     #[serde(flatten)]
-    used: Used,
-    /// The summaries of all processes as they were written, those with most memory first.
+    used: Option<Used>,
+    /// The summaries that processes of the last run with Lowtide left, as they were written, those with most memory first.
     processes: Vec<Value>,
     /// Processes that are known to have left none.
     without_summary: Vec<u32>,
     unreadable: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<String>,
 }
 
 impl Report {
-    fn new(command: &[OsString], ended: &Ended, summaries: Summaries, compare: Option<Comparison>) -> Self {
+    fn new(command: &[OsString], outcome: Outcome) -> Self {
+        let used = outcome.last().map(Used::from);
+        let Outcome { run, comparison, stopped, .. } = outcome;
+        let pid = run.as_ref().map(|run| run.ended.pid);
+        let summaries = run.and_then(|run| run.summaries).unwrap_or_default();
         Self {
             version: 1,
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            used: Used::from(ended),
-            without_summary: if summaries.has(ended.pid) { Vec::new() } else { vec![ended.pid] },
+            used,
+            without_summary: pid.into_iter().filter(|&pid| !summaries.has(pid)).collect(),
             processes: summaries.written,
             unreadable: summaries.unreadable,
-            compare,
+            compare: comparison,
+            stopped,
         }
     }
 }

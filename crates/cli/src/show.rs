@@ -28,6 +28,11 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
+/// `1 summary`, `2 summaries`: as [`counted`], where more than one reads otherwise.
+pub(crate) fn counted_as(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(count), if count == 1 { one } else { many })
+}
+
 /// How much of a name is shown.
 const NAME_CHARACTERS: usize = 40;
 
@@ -84,6 +89,12 @@ mod tests {
     #[test]
     fn short_times_are_milliseconds() {
         assert_eq!([12.34, 0.4, 0.0238, 0.0012].map(seconds), ["12.3 s", "0.4 s", "24 ms", "1.2 ms"]);
+    }
+
+    #[test]
+    fn one_is_told_from_many() {
+        let summaries = |count| counted_as(count, "summary", "summaries");
+        assert_eq!([1, 0, 2000].map(summaries), ["1 summary", "0 summaries", "2,000 summaries"]);
     }
 
     #[test]

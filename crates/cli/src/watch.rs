@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lowtide_core::Bytes;
-use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -53,10 +52,10 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", value_parser = interval, default_value = "0.1", allow_negative_numbers = true)]
     interval: Duration,
     /// With `--pid`: watch no longer than this
-    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds, conflicts_with = "command", allow_negative_numbers = true)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = numbers::seconds, conflicts_with = "command", allow_negative_numbers = true)]
     limit: Option<Duration>,
     /// Judge what comes after so many seconds; without it, the second half
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds, allow_negative_numbers = true)]
     warm_up: Option<Duration>,
     /// Growth in a minute that is no leak yet
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, default_value = "1MiB", allow_negative_numbers = true)]
@@ -112,16 +111,18 @@ The exit code is the program's; 1 where it is 0 and memory leaks.";
 pub(crate) enum Event {
     /// An action of this name ends.
     Mark(String),
+    /// Every mark that was made before is told.
+    Heard,
     /// The program has ended.
     Ended,
-    /// A signal that would end this process has come.
-    End(Signal),
+    /// A signal has come that would end this process, or that is for the program.
+    Signal(child::Heard),
 }
 
 /// Watches until the end, and tells what was seen.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let targets = targets(&arguments.output)?;
-    let (what, subject, child, marks, events) = begin(arguments)?;
+    let (what, subject, child, marks, events) = begin(arguments, console)?;
     let (sender, receiver) = events;
     let Some(mut subject) = subject else {
         // It has ended before anybody could look.
@@ -137,7 +138,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let program = child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).map(Pid::from_raw);
     let pace = Pace { interval: arguments.interval, limit: arguments.limit, program };
     let mut live = Live::new(!arguments.quiet);
-    let observed = observe::observe(&mut subject, &receiver, pace, &mut live);
+    let observed = observe::observe(&mut subject, (marks.as_ref(), &receiver), pace, &mut live);
     drop(live);
     let ended = child.as_ref().map(ended).transpose()?;
     Outcome::new(what, arguments, observed, ended).tell(&targets, arguments, console)
@@ -147,7 +148,7 @@ type Events = (Sender<Event>, mpsc::Receiver<Event>);
 type Begun = (What, Option<Subject>, Option<Child>, Option<Marks>, Events);
 
 /// Starts the program, or finds the process.
-fn begin(arguments: &Arguments) -> Result<Begun, Failure> {
+fn begin(arguments: &Arguments, console: &mut Console) -> Result<Begun, Failure> {
     let events = mpsc::channel();
     if let Some(pid) = arguments.pid {
         let is_tree = arguments.tree;
@@ -166,9 +167,13 @@ fn begin(arguments: &Arguments) -> Result<Begun, Failure> {
     let mut program = Program::new(&arguments.command).with("LOWTIDE_MARKS", path);
     if arguments.mark == Some(Marking::Step) {
         program = program.with("LOWTIDE_MARK", "step");
-        // A program that is no Python marks by itself.
-        if let Ok(folder) = child::injection(program.name()) {
-            program = program.injected(folder)?;
+        match child::injection(program.name()) {
+            Ok(folder) => program = program.injected(folder)?,
+            // A program that is no Python marks by itself.
+            Err(failure) => {
+                console.say(format!("warning: steps of optimizers are not marked: {failure}"));
+                console.hint(failure.hint());
+            }
         }
     }
     let child = program.start_behind(|| signals::keep_back(arguments.mark_signal))?;
@@ -233,16 +238,8 @@ fn process_number(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| "write the number of a process, such as 4711".to_owned())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    /// A thousand years; clocks count no further.
-    const MOST: f64 = 3.2e10;
-    numbers::refuse_negative(text)?;
-    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.0..=MOST).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds, such as 5 or 0.5".to_owned())
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = seconds(text)?;
+    let interval = numbers::seconds(text)?;
     let range = Duration::from_millis(1)..=Duration::from_hours(1);
     if range.contains(&interval) { Ok(interval) } else { Err("write seconds from 0.001 to 3600".to_owned()) }
 }
@@ -257,7 +254,6 @@ mod tests {
         for text in ["0", "1e9", "-1", "nan", "x"] {
             assert!(interval(text).is_err(), "{text}");
         }
-        assert!(seconds("inf").is_err() && seconds("0").is_ok());
         assert_eq!(process_number("17"), Ok(17));
         for text in ["0", "-4", "99999999999", "init"] {
             assert!(process_number(text).is_err(), "{text}");

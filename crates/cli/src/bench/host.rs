@@ -116,6 +116,8 @@ struct Report {
     rows: Vec<Row>,
     missing: Vec<Skipped>,
     failed: Vec<Skipped>,
+    /// Of what was asked for, and may not be what was wanted.
+    warnings: Vec<String>,
     interrupted: bool,
 }
 
@@ -127,6 +129,9 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let (contestants, missing) = arguments.contestants(&python)?;
     for Skipped { name, reason } in &missing {
         console.say(format!("MISSING {name}: {reason}"));
+    }
+    for warning in warnings(&contestants) {
+        console.say(format!("warning: {warning}"));
     }
     if contestants.is_empty() {
         return Err(Failure::usage("no allocator is there to be measured", "install one of those above"));
@@ -220,9 +225,18 @@ impl Arguments {
             rows,
             missing,
             failed,
+            warnings: warnings(contestants),
             interrupted: was_interrupted(),
         })
     }
+}
+
+/// What is to be known before anything is measured, once each.
+fn warnings(contestants: &[Contestant]) -> Vec<String> {
+    let mut warnings: Vec<String> = contestants.iter().flat_map(|contestant| contestant.warnings.clone()).collect();
+    warnings.sort();
+    warnings.dedup();
+    warnings
 }
 
 /// Whether `python` is one, and has PyTorch where that is needed.

@@ -4,6 +4,7 @@ use lowtide_core::Bytes;
 use serde::Serialize;
 
 use crate::child::Ended;
+use crate::numbers::median;
 use crate::{columns, show};
 
 /// What a run used, with all processes that it waited for.
@@ -111,12 +112,6 @@ fn typical(rounds: &[Round], side: fn(&Round) -> Used) -> Option<Used> {
         minor_faults: of(|used| used.minor_faults as f64)? as u64,
         peak_rss_bytes: of(|used| used.peak_rss_bytes as f64)? as u64,
     })
-}
-
-/// The middle of sorted numbers, or the mean of the two in the middle.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let (low, high) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
-    Some(f64::midpoint(sorted[low], sorted[high]))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) struct HostArguments {
     #[arg(long)]
     prefault: bool,
     /// Give memory back that was not needed for this long; 0 is at once
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds, allow_negative_numbers = true)]
     decay: Option<Duration>,
     /// Place blocks as they come, without learning steps
     #[arg(long)]
@@ -81,17 +81,11 @@ enum Every {
     Time(Duration),
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    numbers::refuse_negative(text)?;
-    let seconds: f64 = text.trim().parse().map_err(|_| "write seconds, such as 5 or 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "a time is not negative and not endless".to_owned())
-}
-
 fn every(text: &str) -> Result<Every, String> {
     if text == "step" {
         return Ok(Every::Step);
     }
-    match seconds(text) {
+    match numbers::seconds(text) {
         Ok(Duration::ZERO) => Err("write more than 0 seconds, or `step`".to_owned()),
         Ok(time) => Ok(Every::Time(time)),
         Err(_) => Err("write seconds, such as 5 or 0.5, or `step`".to_owned()),
@@ -141,8 +135,8 @@ impl HostArguments {
         given.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
 
-    /// What a program is told that has `library` in it and writes its summaries to `folder`.
-    pub fn told(&self, library: &Path, folder: &Path, surroundings: Surroundings) -> Result<Told, Failure> {
+    /// What a program is told that has `library` in it.
+    pub fn told(&self, library: &Path, surroundings: Surroundings) -> Result<Told, Failure> {
         let Surroundings { preloaded, malloc_conf, tunables } = surroundings;
         let below = self.below.as_deref().map(Below::find).transpose()?;
         let known = below.as_ref().map_or_else(|| already_below(&library::words(preloaded.as_deref())), |it| it.known);
@@ -150,7 +144,6 @@ impl HostArguments {
         let libraries: Vec<&Path> = [library].into_iter().chain(of_below).collect();
         let mut variables = vec![
             ("LD_PRELOAD", library::preload(&libraries, preloaded.as_deref())?),
-            ("LOWTIDE_SUMMARY", folder.into()),
             ("LOWTIDE_RUNNER", std::process::id().to_string().into()),
             ("LOWTIDE_BELOW", known.name().into()),
         ];
@@ -234,9 +227,8 @@ mod tests {
             trim_below: Some(Every::Step),
             ..HostArguments::default()
         };
-        let told = arguments.told(Path::new("/l/own.so"), Path::new("/s"), Surroundings::default()).unwrap();
+        let told = arguments.told(Path::new("/l/own.so"), Surroundings::default()).unwrap();
         for (name, expected) in [
-            ("LOWTIDE_SUMMARY", "/s"),
             ("LOWTIDE_BELOW", "glibc"),
             ("LOWTIDE_PAGES", "base"),
             ("LOWTIDE_PREFAULT", "1"),

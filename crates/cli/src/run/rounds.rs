@@ -1,48 +1,48 @@
 //! Runs a program without Lowtide and with it, by turns.
 
-use std::num::NonZeroUsize;
-
 use super::compare::{Comparison, Round, Used};
-use super::summary::Summaries;
-use super::{Arguments, Prepared};
-use crate::child::{Ended, Program};
-use crate::{Console, Failure};
+use super::{Outcome, Prepared};
+use crate::child::{Ended, KeptBack};
+use crate::{Failure, show};
 
-/// How a comparison ended.
-pub(super) enum Compared {
-    Ended {
-        /// The last run with Lowtide.
-        ended: Ended,
-        summaries: Option<Summaries>,
-        /// None where no round has both.
-        comparison: Option<Comparison>,
-    },
-    /// The program ends badly without Lowtide too.
-    FailsAnyway(Ended),
+/// Runs it `count` times each way, and no more after a run that ends badly. Who goes second finds files in memory and the
+/// machine warm, so that each goes first in its turn.
+pub(super) fn run(prepared: &mut Prepared, count: usize, signals: &KeptBack) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::default();
+    let mut rounds: Vec<Round> = Vec::new();
+    while rounds.len() < count && outcome.stopped.is_none() {
+        let with_first = rounds.len() % 2 == 1;
+        let (mut without, mut with) = (None, None);
+        for has_lowtide in [with_first, !with_first] {
+            let ended = if has_lowtide {
+                let run = prepared.run(signals)?;
+                let ended = run.ended;
+                with = Some(Used::from(&ended));
+                outcome.run = Some(run);
+                ended
+            } else {
+                let ended = prepared.run_without(signals)?;
+                without = Some(Used::from(&ended));
+                ended
+            };
+            if ended.code() != 0 {
+                outcome.failed_without = (!has_lowtide).then_some(ended);
+                outcome.stopped = Some(badly(&ended, has_lowtide));
+                break;
+            }
+        }
+        let without = without.filter(|used| used.exit_code == 0);
+        rounds.extend(without.zip(with).map(|(without, with)| Round { with_first, without, with }));
+    }
+    outcome.stopped = outcome.stopped.map(|why| match rounds.len() {
+        0 => format!("not compared: {why}"),
+        done => format!("stopped after {} of {count}: {why}", show::counted(done, "round")),
+    });
+    outcome.comparison = Comparison::of(rounds);
+    Ok(outcome)
 }
 
-/// Runs it as often as asked for, and no more after a run that ends badly. Who goes second finds files in memory and the
-/// machine warm, so that each goes first in its turn.
-pub(super) fn run(prepared: &Prepared<'_>, arguments: &Arguments, console: &mut Console) -> Result<Compared, Failure> {
-    let count = arguments.rounds.map_or(1, NonZeroUsize::get);
-    let mut rounds = Vec::new();
-    loop {
-        let with_first = rounds.len() % 2 == 1;
-        let before = match with_first.then(|| prepared.run()).transpose()? {
-            Some((ended, summaries)) if ended.code() != 0 => {
-                return Ok(Compared::Ended { ended, summaries, comparison: Comparison::of(rounds) });
-            }
-            before => before,
-        };
-        let without = Program::new(&arguments.command).run_to_end()?;
-        if without.code() != 0 {
-            console.say(format!("not compared: without Lowtide it ended with code {}", without.code()));
-            return Ok(Compared::FailsAnyway(without));
-        }
-        let (ended, summaries) = before.map_or_else(|| prepared.run(), Ok)?;
-        rounds.push(Round { with_first, without: Used::from(&without), with: Used::from(&ended) });
-        if ended.code() != 0 || rounds.len() == count {
-            return Ok(Compared::Ended { ended, summaries, comparison: Comparison::of(rounds) });
-        }
-    }
+fn badly(ended: &Ended, has_lowtide: bool) -> String {
+    let way = if has_lowtide { "with" } else { "without" };
+    format!("{way} Lowtide it ended with code {}", ended.code())
 }

@@ -1,11 +1,44 @@
 //! What processes wrote of themselves when they ended: a file for each, in one folder.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use lowtide_core::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use tempfile::{Builder, TempDir};
+
+use crate::Failure;
+
+/// Where the processes of one run leave their summaries. Those that have become another user's may write there too, and
+/// nobody can who was not told its name.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    inner: TempDir,
+    /// Other users can pass through it, and not list it.
+    _around: TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Result<Self, Failure> {
+        Self::make().map_err(|error| Failure::access("<temporary folder>", "write", error))
+    }
+
+    fn make() -> io::Result<Self> {
+        let around = Builder::new().prefix("lowtide-run-").tempdir()?;
+        let inner = Builder::new().prefix("").rand_bytes(24).tempdir_in(&around)?;
+        // The system takes away from what is asked for where it makes a folder, so that it is asked afterwards.
+        fs::set_permissions(&inner, Permissions::from_mode(0o1733))?;
+        fs::set_permissions(&around, Permissions::from_mode(0o711))?;
+        Ok(Self { inner, _around: around })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}
 
 /// A process as the library in it tells it. What a later version adds is kept in the file and left out here.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
@@ -19,6 +52,7 @@ pub(crate) struct Summary {
     pub planned_from_step: Option<u64>,
     pub faults: Faults,
     pub peak_rss_bytes: u64,
+    pub explicit_huge_bytes: u64,
     pub large: Large,
     pub huge_page_bytes: u64,
     pub arena_resident_bytes: u64,
@@ -81,8 +115,10 @@ impl Summaries {
     pub fn read(folder: &Path) -> Self {
         let mut all = Self::default();
         let mut read: Vec<(Summary, Value)> = Vec::new();
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        for path in entries.filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let files =
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())).map(|entry| entry.path());
+        for path in files.filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
             let value = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
             match value.and_then(|value| Some((Summary::deserialize(&value).ok()?, value))) {
                 Some(pair) => read.push(pair),
@@ -91,15 +127,6 @@ impl Summaries {
         }
         read.sort_by_key(|(summary, _)| (std::cmp::Reverse(summary.peak_rss_bytes), summary.pid));
         (all.of, all.written) = read.into_iter().unzip();
-        all
-    }
-
-    /// Reads what is in `folder`, and leaves nothing of it there.
-    pub fn take(folder: &Path) -> Self {
-        let all = Self::read(folder);
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let _ = fs::remove_file(entry.path());
-        }
         all
     }
 
@@ -126,8 +153,25 @@ mod tests {
         assert_eq!((all.unreadable, all.has(1), all.has(3)), (1, true, false));
         assert_eq!(all.of[0].hit_rate(), Some(0.75));
         assert_eq!(all.written[1]["later"][0], 1);
-        assert_eq!(Summaries::take(folder.path()).of, all.of);
-        assert!(Summaries::read(folder.path()).of.is_empty());
+    }
+
+    #[test]
+    fn any_user_may_write_to_the_folder_and_none_can_look_for_it() {
+        let folder = Folder::new().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        let around = folder.path().parent().unwrap().to_owned();
+        assert_eq!((mode(folder.path()), mode(&around)), (0o1733, 0o711));
+        drop(folder);
+        assert!(!around.exists());
+    }
+
+    #[test]
+    fn what_is_no_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("1.json")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("2.json")).unwrap();
+        let all = Summaries::read(folder.path());
+        assert_eq!((all.of.len(), all.unreadable), (0, 0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! next command.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
 use lowtide_core::Bytes;
@@ -24,20 +25,27 @@ pub(super) fn lines(summaries: &Summaries, ended: &Ended) -> Vec<String> {
         lines.extend(block(first));
     }
     if !summaries.has(ended.pid) {
-        lines.push(format!(
-            "lowtide: process {} left no summary: it was killed, or cannot be preloaded into",
-            ended.pid
-        ));
+        lines.push(without_summary(ended));
     }
     let others = summaries.of.get(1..).unwrap_or_default();
     if let Some(largest) = others.first() {
-        let count = show::counted(others.len(), "other process").replace("processs", "processes");
+        let count = show::counted_as(others.len(), "other process", "other processes");
         lines.push(format!("  and {count}, with at most {}", largest.peak()));
     }
     if summaries.unreadable > 0 {
-        lines.push(format!("  {} cannot be read", show::counted(summaries.unreadable, "summary").replace("ys", "ies")));
+        let count = show::counted_as(summaries.unreadable, "summary", "summaries");
+        lines.push(format!("  {count} cannot be read"));
     }
     lines
+}
+
+/// Why the program itself left none. Others that left none are not known.
+fn without_summary(ended: &Ended) -> String {
+    let why = match ended.usage.status.signal() {
+        Some(signal) => format!("it was killed by signal {signal}"),
+        None => "it cannot be preloaded into, or has no permission to write one".to_owned(),
+    };
+    format!("lowtide: process {} left no summary: {why}", ended.pid)
 }
 
 fn block(summary: &Summary) -> Vec<String> {
@@ -53,7 +61,11 @@ fn block(summary: &Summary) -> Vec<String> {
         0 => "no block was large enough for the arena".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),
     };
-    say("peak", format!("{} resident · {large}", summary.peak()));
+    let explicit = match summary.explicit_huge_bytes {
+        0 => String::new(),
+        bytes => format!(" · and {} in explicit huge pages", Bytes::new(bytes)),
+    };
+    say("peak", format!("{} resident{explicit} · {large}", summary.peak()));
     if let Some(rate) = summary.hit_rate() {
         let asked = show::thousands((summary.large.hits + summary.large.misses) as usize);
         say("plan", format!("{} of {asked} large allocations hit", percent(rate)));
@@ -170,6 +182,12 @@ mod tests {
                 "  peak         1.0 MiB resident · no block was large enough for the arena",
             ]
         );
+    }
+
+    #[test]
+    fn explicit_pages_are_told_beside_what_is_resident() {
+        let text = block(&Summary { explicit_huge_bytes: 64 << 20, ..trained() }).join("\n");
+        assert!(text.contains("900.0 MiB resident · and 64.0 MiB in explicit huge pages · large blocks"), "{text}");
     }
 
     #[test]

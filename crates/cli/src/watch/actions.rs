@@ -1,7 +1,7 @@
 //! Actions that were marked: a mark closes what was done since the one before, and names it. Of every action its
 //! repetitions are kept, in bounded memory, with the peak of each.
 
-use super::judge::{Judge, Judgement, Point};
+use super::judge::{Judge, Judgement, Point, Reason, Verdict};
 
 /// The most repetitions that are kept of an action, and the most marks.
 const MOST: usize = 4096;
@@ -9,6 +9,10 @@ const MOST: usize = 4096;
 const NAMES: usize = 200;
 /// What the others are called.
 const OTHERS: &str = "(others)";
+/// The fewest repetitions that are called a leak: a cache takes as many to fill.
+const FEWEST_LEAKING: u64 = 20;
+/// The shortest time, in seconds, in which repetitions are called a leak where nobody said when to begin.
+pub(super) const SHORTEST_LEAKING: f64 = 5.0;
 
 /// Every action.
 #[derive(Debug, Default)]
@@ -166,9 +170,11 @@ impl Action {
         amounts.get(amounts.len() / 2).copied().unwrap_or(self.highest)
     }
 
-    /// Whether its peak grows from one time to the next; `rate` is what is called a leak, in bytes per second.
-    pub fn judge(&self, rate: f64, growth: f64) -> Judgement {
-        let each = if self.count > 1 { (self.last - self.first) / (self.count - 1) as f64 } else { 0.0 };
+    /// Whether its peak grows from one time to the next; `rate` is what is called a leak, in bytes per second, and
+    /// `shortest` the seconds that it takes at least to be one.
+    pub fn judge(&self, rate: f64, growth: f64, shortest: f64) -> Judgement {
+        let seconds = self.last - self.first;
+        let each = if self.count > 1 { seconds / (self.count - 1) as f64 } else { 0.0 };
         // The system takes pages of files back when it likes.
         let own = |repetition: &Repetition| Point {
             at: repetition.number as f64,
@@ -177,13 +183,17 @@ impl Action {
         let points: Vec<Point> = self.repetitions.iter().map(own).collect();
         let count = self.count as f64;
         let from = if self.count >= 16 { count / 2.0 } else { (count / 4.0).max(1.0) }.floor();
-        Judge { rate: rate * each, growth, from, settled: from / 2.0, shortest: 0.0, shortest_leak: 0.0 }.judge(&points)
+        let judge = Judge { rate: rate * each, growth, from, settled: from / 2.0, shortest: 0.0, shortest_leak: 0.0 };
+        let judgement = judge.judge(&points);
+        if judgement.verdict == Verdict::Leaking && (self.count < FEWEST_LEAKING || seconds < shortest) {
+            return Judgement { verdict: Verdict::Warming, reason: Reason::Unsure, ..judgement };
+        }
+        judgement
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge::Verdict;
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -199,17 +209,28 @@ mod tests {
     }
 
     fn verdict(count: u64, peak: impl Fn(u64) -> u64) -> Verdict {
-        repeated(count, peak).all()[0].judge(MIB as f64 / 60.0, MIB as f64).verdict
+        repeated(count, peak).all()[0].judge(MIB as f64 / 60.0, MIB as f64, SHORTEST_LEAKING).verdict
     }
 
     #[test]
     fn peaks_of_a_repeated_action_are_compared_with_each_other_alone() {
         assert_eq!(verdict(20, |_| 900 * MIB), Verdict::Stable);
         assert_eq!(verdict(20, |n| 900 * MIB + n * MIB), Verdict::Leaking);
-        assert_eq!(verdict(10, |n| 900 * MIB + n * MIB), Verdict::Leaking);
         assert_eq!(verdict(20, |n| 900 * MIB + 30 * n.min(4) * MIB), Verdict::Stable);
         assert_eq!(verdict(40, |n| 900 * MIB + (200.0 * ((n + 1) as f64).ln()) as u64 * MIB), Verdict::Warming);
         assert_eq!(verdict(3, |n| 900 * MIB + n * MIB), Verdict::Warming);
+    }
+
+    #[test]
+    fn a_few_repetitions_or_a_moment_make_no_leak() {
+        let cache = |n: u64| 900 * MIB + 5 * n * MIB;
+        for count in [8, 10, 16, 19] {
+            assert_eq!(verdict(count, cache), Verdict::Warming, "{count}");
+        }
+        let actions = repeated(20, cache);
+        let judged = |shortest| actions.all()[0].judge(MIB as f64 / 60.0, MIB as f64, shortest);
+        assert_eq!(judged(0.0).verdict, Verdict::Leaking);
+        assert_eq!((judged(60.0).verdict, judged(60.0).reason), (Verdict::Warming, Reason::Unsure));
     }
 
     #[test]

@@ -86,6 +86,19 @@ pub(crate) struct Judgement {
     pub from: f64,
 }
 
+impl Judgement {
+    /// How sure it is of the slope that the verdict lies in; nothing where something else than the slope makes it.
+    pub fn confidence(&self) -> Option<f64> {
+        let trend = self.trend?;
+        let is_by_slope = match self.reason {
+            Reason::Grows => trend.is_above,
+            Reason::Flat => !trend.is_above,
+            _ => false,
+        };
+        is_by_slope.then_some(trend.confidence)
+    }
+}
+
 /// What is called a leak, and which part of a series is judged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Judge {
@@ -139,13 +152,21 @@ impl Judge {
         }
         let history = &points[points.partition_point(|point| point.at < self.settled)..start + judged.len()];
         let floor = Floor::of(judged, history);
-        let is_smooth = Swings::of(&floor.points, (SWING * range(&floor.points)).max(self.growth)).valleys.is_empty();
+        let is_smooth = |floor: &Floor| {
+            let least = (SWING * range(&floor.points)).max(self.growth);
+            Swings::of(&floor.points, least).valleys.is_empty()
+        };
         let judgement = match swings.valleys.len() {
-            0 => self.grows(&floor, from, least),
-            1..FEWEST if is_smooth => self.grows(&floor, from, least),
-            FEWEST..=60 if !is_smooth => self.grows(&Floor::of_valleys(swings.valleys), from, least),
-            FEWEST.. => self.grows(&Floor { history: &[], ..floor }, from, least),
-            _ => self.few(judged, history, &swings, least),
+            FEWEST..=60 if !is_smooth(&floor) => self.grows(&Floor::of_valleys(swings.valleys), from, least),
+            FEWEST.. => self.grows(&Floor { history: Vec::new(), ..floor }, from, least),
+            count => {
+                let floor = floor.without_spikes(least);
+                if count == 0 || is_smooth(&floor) {
+                    self.grows(&floor, from, least)
+                } else {
+                    self.few(judged, history, &floor, &swings, least)
+                }
+            }
         };
         if judgement.verdict == Verdict::Leaking && length < self.shortest_leak {
             return Judgement { verdict: Verdict::Warming, reason: Reason::TooShort, ..judgement };
@@ -154,7 +175,7 @@ impl Judge {
     }
 
     /// Judges a floor.
-    fn grows(self, floor: &Floor<'_>, from: f64, least: f64) -> Judgement {
+    fn grows(self, floor: &Floor, from: f64, least: f64) -> Judgement {
         let Floor { points, lowest, long, history } = floor;
         let trend = Trend::of(points, self.rate);
         let growth = trend.slope * length(points);
@@ -177,17 +198,17 @@ impl Judge {
 
     /// Judges what swings too few times to have a trend of valleys in the judged part: those since it settled, where they are
     /// enough, or else what came after the last one, where that is higher than ever and long enough.
-    fn few(self, judged: &[Point], history: &[Point], swings: &Swings, least: f64) -> Judgement {
+    fn few(self, judged: &[Point], history: &[Point], floor: &Floor, swings: &Swings, least: f64) -> Judgement {
         let earlier = Swings::of(history, least).valleys;
         if earlier.len() >= FEWEST {
             return self.grows(&Floor::of_valleys(earlier), judged[0].at, least);
         }
         let last = swings.valleys[swings.valleys.len() - 1].at;
         let behind = &judged[judged.partition_point(|point| point.at < last)..];
-        let before = history.iter().filter(|point| point.at < last).map(|point| point.value).fold(0.0, f64::max);
+        let (before, since) = floor.history.split_at(floor.history.partition_point(|point| point.at < last));
         let trend = Trend::of(&windows(judged, LOW), self.rate);
         let of = |verdict, reason| Judgement { verdict, reason, trend: Some(trend), from: judged[0].at };
-        if highest(behind) < before + least / 2.0 {
+        if highest(since) < highest(before) + least / 2.0 && !keeps(before, since) {
             return of(Verdict::Stable, Reason::GivesBack);
         }
         if behind.len() >= 2 * FEWEST && length(behind) > 0.6 * length(judged) {
@@ -198,34 +219,54 @@ impl Judge {
 }
 
 /// What a series comes back to.
-struct Floor<'a> {
+struct Floor {
     points: Vec<Point>,
     /// The lowest values, where they are not the floor already: it only rises where they do.
     lowest: Vec<Point>,
     /// The floor since the series settled, by which it is seen to bend.
     long: Vec<Point>,
-    /// The series since it settled; nothing where it swings so often that a high moment before tells nothing.
-    history: &'a [Point],
+    /// The same, by which it is seen to come back; nothing where it swings so often that a high moment before tells nothing.
+    history: Vec<Point>,
 }
 
-impl<'a> Floor<'a> {
-    fn of(judged: &[Point], history: &'a [Point]) -> Self {
+impl Floor {
+    fn of(judged: &[Point], history: &[Point]) -> Self {
         let long = if history.is_empty() { judged } else { history };
         // Teeth that beat with the windows make one of them ragged.
         let long = bend::smoother(windows(long, LOW), windows(long, LOWEST));
-        Self { points: windows(judged, LOW), lowest: windows(judged, LOWEST), long, history }
+        Self { points: windows(judged, LOW), lowest: windows(judged, LOWEST), long, history: windows(history, LOW) }
     }
 
     fn of_valleys(valleys: Vec<Point>) -> Self {
-        Self { long: valleys.clone(), points: valleys, lowest: Vec::new(), history: &[] }
+        Self { long: valleys.clone(), points: valleys, lowest: Vec::new(), history: Vec::new() }
+    }
+
+    /// Without what is up for a moment by `least` or more.
+    fn without_spikes(self, least: f64) -> Self {
+        let [points, long, history] =
+            [self.points, self.long, self.history].map(|points| without_spikes(&points, least));
+        Self { points, long, history, ..self }
     }
 }
 
-/// Whether the end of `history` is no higher than a moment in it after which it fell.
-fn came_back(history: &[Point], least: f64) -> bool {
-    let mut end = highest(&history[history.len().saturating_sub(history.len() / 20 + 1)..]);
-    let Some((last, rest)) = history.split_last() else { return false };
-    end = end.max(last.value);
+/// What is up by `least` or more for fewer than three points becomes what is beside it.
+fn without_spikes(points: &[Point], least: f64) -> Vec<Point> {
+    let near = |values: &[f64], at: usize, pick: fn(f64, f64) -> f64| {
+        values[at.saturating_sub(1)..(at + 2).min(values.len())].iter().copied().fold(values[at], pick)
+    };
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+    let lower: Vec<f64> = (0..values.len()).map(|at| near(&values, at, f64::min)).collect();
+    let level = |(at, point): (usize, &Point)| match near(&lower, at, f64::max) {
+        level if point.value - level >= least => Point { value: level, ..*point },
+        _ => *point,
+    };
+    points.iter().enumerate().map(level).collect()
+}
+
+/// Whether the end of the floor is no higher than a moment in it after which it fell.
+fn came_back(floor: &[Point], least: f64) -> bool {
+    let Some((last, rest)) = floor.split_last() else { return false };
+    let end = highest(&floor[floor.len().saturating_sub(floor.len() / 20 + 1)..]);
     let mut lowest_behind = last.value;
     for point in rest.iter().rev() {
         if point.value >= end && point.value - lowest_behind >= least {
@@ -234,6 +275,12 @@ fn came_back(history: &[Point], least: f64) -> bool {
         lowest_behind = lowest_behind.min(point.value);
     }
     false
+}
+
+/// Whether the floor since a fall stays above what it was before by half of all growth or more.
+fn keeps(before: &[Point], since: &[Point]) -> bool {
+    let grown = highest(since) - lowest(before);
+    !before.is_empty() && !since.is_empty() && grown > 0.0 && lowest(since) - lowest(before) >= grown / 2.0
 }
 
 /// What is low in each of some windows of equal length: one value in `rank` is lower, or with zero none.
@@ -259,8 +306,12 @@ fn highest(points: &[Point]) -> f64 {
     points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max)
 }
 
+fn lowest(points: &[Point]) -> f64 {
+    points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min)
+}
+
 fn range(points: &[Point]) -> f64 {
-    highest(points) - points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min)
+    highest(points) - lowest(points)
 }
 
 #[cfg(test)]

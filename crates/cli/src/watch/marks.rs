@@ -1,7 +1,7 @@
 //! Where a program marks its actions: a FIFO, whose path it finds in `LOWTIDE_MARKS`. Each line is a mark and its name.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
@@ -18,6 +18,8 @@ const NAME: usize = 60;
 const LINE: u64 = 4096;
 /// What a mark without a name is called.
 const UNNAMED: &str = "mark";
+/// What this process writes itself, behind every mark that was made before.
+const END: &[u8] = b"\0\0end\n";
 
 /// A FIFO that goes with this.
 pub(super) struct Marks {
@@ -57,12 +59,23 @@ impl Marks {
         let mut lines = BufReader::new(self.file.try_clone()?);
         std::thread::spawn(move || {
             while let Ok(line) = next_line(&mut lines) {
-                if events.send(Event::Mark(name(&line))).is_err() {
+                let told = match line.strip_suffix(END) {
+                    Some([]) => events.send(Event::Heard),
+                    // The program ended within a line.
+                    Some(begun) => events.send(Event::Mark(name(begun))).and_then(|()| events.send(Event::Heard)),
+                    None => events.send(Event::Mark(name(&line))),
+                };
+                if told.is_err() {
                     return;
                 }
             }
         });
         Ok(())
+    }
+
+    /// Has [`Event::Heard`] told once every mark that was made before is.
+    pub fn end(&self) -> io::Result<()> {
+        (&self.file).write_all(END)
     }
 }
 
@@ -97,7 +110,6 @@ fn name(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::sync::mpsc;
 
     use super::*;
@@ -115,6 +127,21 @@ mod tests {
             _ => unreachable!(),
         };
         assert_eq!([next(), next(), next(), next()], ["load", "compile it", UNNAMED, "a\\u{1b}[1m"]);
+    }
+
+    #[test]
+    fn every_mark_is_told_before_the_end() {
+        let marks = Marks::new(None).unwrap();
+        let (sender, events) = mpsc::channel();
+        marks.listen(sender).unwrap();
+        OpenOptions::new().write(true).open(marks.path()).unwrap().write_all(b"a\nb").unwrap();
+        for expected in [vec!["a", "b"], vec![]] {
+            marks.end().unwrap();
+            for name in expected {
+                assert_eq!(events.recv().unwrap(), Event::Mark(name.to_owned()));
+            }
+            assert_eq!(events.recv().unwrap(), Event::Heard);
+        }
     }
 
     #[test]

@@ -5,17 +5,22 @@ use std::io::ErrorKind;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::Event;
 use super::actions::{Actions, End};
 use super::live::Live;
+use super::marks::Marks;
 use super::series::Series;
 use super::subject::{Faults, Sample, Subject};
+use crate::resources;
 
 /// Looking takes at most one part in so many of the time.
 const SHARE: u32 = 50;
+/// However long a look takes, the next comes as soon as this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long marks are waited for that were made before the end.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -27,7 +32,8 @@ pub(super) struct Observed {
     pub peak: u64,
     /// The most that it can have been.
     pub ceiling: u64,
-    /// Whether a peak can be lower than it was, because the system did not let it be counted anew.
+    /// Whether a peak can be lower than it was: the system did not let it be counted anew, or it is that of one process
+    /// where others may have been.
     pub is_sampled: bool,
     /// The most in explicit huge pages.
     pub huge: u64,
@@ -69,7 +75,12 @@ struct Watching<'a> {
 }
 
 /// Watches `subject`. Events end it, or the end of what is watched.
-pub(super) fn observe(subject: &mut Subject, events: &Receiver<Event>, pace: Pace, live: &mut Live) -> Observed {
+pub(super) fn observe(
+    subject: &mut Subject,
+    (marks, events): (Option<&Marks>, &Receiver<Event>),
+    pace: Pace,
+    live: &mut Live,
+) -> Observed {
     let start = Instant::now();
     let mut watching = Watching {
         subject,
@@ -88,35 +99,36 @@ pub(super) fn observe(subject: &mut Subject, events: &Receiver<Event>, pace: Pac
             break;
         }
         if now >= due {
+            let before = resources::Who::Thread.cpu_seconds();
             if !watching.sample() {
                 break;
             }
-            let took = now.elapsed();
-            due = now + pace.interval.max(took * SHARE);
+            let used = before.zip(resources::Who::Thread.cpu_seconds()).map_or(0.0, |(before, after)| after - before);
+            due = now + pause(pace.interval, Duration::from_secs_f64(used.max(0.0)));
             live.show(start.elapsed(), &watching.last, &watching.observed);
         }
         let until = pace.limit.map_or(due, |limit| due.min(start + limit));
         match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(Event::Mark(name)) => watching.close(&name),
-            Ok(Event::End(signal)) => {
-                let Some(program) = pace.program else {
+            Ok(Event::Signal(heard)) => match pace.program {
+                Some(program) => heard.pass_on(program),
+                None if heard.ends() => {
                     watching.observed.stopped = true;
                     break;
-                };
-                pass_on(signal, program);
-            }
+                }
+                None => {}
+            },
             Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Event::Heard) | Err(RecvTimeoutError::Timeout) => {}
         }
     }
+    watching.hear_out(marks, events);
     watching.ended()
 }
 
-/// What the terminal sends, it has sent to the program as well.
-fn pass_on(signal: Signal, program: Pid) {
-    if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
-        let _ = kill(program, signal);
-    }
+/// From a look that took so much of a processor to the next.
+fn pause(interval: Duration, used: Duration) -> Duration {
+    interval.max((used * SHARE).min(LONGEST_PAUSE))
 }
 
 impl Watching<'_> {
@@ -155,6 +167,19 @@ impl Watching<'_> {
         self.action_peak = self.last.held();
     }
 
+    /// Marks that were made before this moment and are not told yet.
+    fn hear_out(&mut self, marks: Option<&Marks>, events: &Receiver<Event>) {
+        let until =
+            Instant::now() + if marks.is_some_and(|marks| marks.end().is_ok()) { PATIENCE } else { Duration::ZERO };
+        while let Ok(event) = events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match event {
+                Event::Mark(name) => self.close(&name),
+                Event::Heard => break,
+                Event::Ended | Event::Signal(_) => {}
+            }
+        }
+    }
+
     fn ended(mut self) -> Observed {
         let first = self.first_faults.unwrap_or_default();
         let last = self.last.faults;
@@ -163,5 +188,19 @@ impl Watching<'_> {
         self.observed.seconds = self.start.elapsed().as_secs_f64();
         self.observed.is_sampled = self.subject.was_refused();
         self.observed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_takes_long_blinds_for_no_more_than_a_moment() {
+        let [short, usual, long] = [1, 100, 5000].map(Duration::from_millis);
+        assert_eq!(pause(usual, short), usual);
+        assert_eq!(pause(usual, 10 * short), 500 * short);
+        assert_eq!(pause(usual, long), LONGEST_PAUSE);
+        assert_eq!(pause(long, usual), long);
     }
 }

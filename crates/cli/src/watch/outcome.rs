@@ -4,13 +4,13 @@ use lowtide_core::Bytes;
 use lowtide_memory::process::Ended;
 use serde::Serialize;
 
-use super::actions::Action;
+use super::actions::{Action, SHORTEST_LEAKING};
 use super::judge::{Judge, Judgement, Reason, Trend, Verdict};
 use super::observe::Observed;
-use super::{Arguments, Kind, page};
+use super::{Arguments, Kind, Marking, page, process};
 use crate::beside::Target;
 use crate::console::Emphasis;
-use crate::{Answer, Console, Failure, child, columns, resources, show};
+use crate::{Answer, Console, Failure, child, columns, show};
 
 /// What was watched.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +40,9 @@ const CHANCE: f64 = 1_048_576.0;
 const SHORTEST: f64 = 2.5;
 /// The shortest that is called a leak: a collector or a cache may take as long to come round.
 const SHORTEST_LEAK: f64 = 14.5;
+/// What is said where steps were to be marked and none was.
+const NO_STEP: &str = "no step was marked; `--mark step` hears of the steps of PyTorch optimizers in a Python that has the \
+                       package lowtide, and of each lowtide.step()";
 
 impl Outcome {
     /// Of a program that ended before anybody could look.
@@ -50,26 +53,37 @@ impl Outcome {
     pub fn new(what: What, arguments: &Arguments, mut observed: Observed, ended: Option<Ended>) -> Self {
         let leak_rate = arguments.leak_rate.get() as f64 / 60.0;
         if let Some(ended) = &ended {
-            complete(&mut observed, ended);
+            complete(&mut observed, ended, what.is_tree);
         }
-        if what.is_tree && !super::process::tells_children() {
+        if what.is_tree && !process::tells_children() {
             observed.notes.push("this system does not tell of children: only the first process was watched".to_owned());
         }
         if observed.huge > 0 {
             let most = Bytes::new(observed.huge);
             observed.notes.push(format!("explicit huge pages are counted, {most} at most; RSS is without them"));
         }
+        if arguments.mark == Some(Marking::Step) && observed.actions.count == 0 {
+            observed.notes.push(NO_STEP.to_owned());
+        }
         let judgement = by_time(&observed, arguments, leak_rate);
-        let actions = observed.actions.all().iter().map(|action| action.judge(leak_rate, CHANCE)).collect();
+        let shortest = if arguments.warm_up.is_some() { 0.0 } else { SHORTEST_LEAKING };
+        let judged = |action: &Action| action.judge(leak_rate, CHANCE, shortest);
+        let actions = observed.actions.all().iter().map(judged).collect();
         let interval = arguments.interval.as_secs_f64();
         let code = ended.map(|ended| child::code(ended.status));
         Self { what, observed, judgement, actions, interval, leak_rate, code }
     }
 
-    /// What holds for all: of actions that were repeated often enough the worst, or else that over time.
+    /// What holds for all: of actions that were repeated often enough the worst, or else that over time. So too where an
+    /// action grows and was not repeated often enough to tell whether for good.
     pub fn verdict(&self) -> Verdict {
         let of_actions = self.actions.iter().filter(|judgement| judgement.reason != Reason::TooShort);
-        of_actions.map(|judgement| judgement.verdict).max().unwrap_or(self.judgement.verdict)
+        let worst = of_actions.max_by_key(|judgement| (judgement.verdict, judgement.reason == Reason::Unsure));
+        match worst {
+            None => self.judgement.verdict,
+            Some(worst) if worst.reason == Reason::Unsure => worst.verdict.max(self.judgement.verdict),
+            Some(worst) => worst.verdict,
+        }
     }
 
     /// The action that makes the verdict what it is.
@@ -91,12 +105,17 @@ impl Outcome {
         } else {
             self.print(console)?;
         }
-        // One file that cannot be written takes neither the verdict nor the other with it.
-        let written: Vec<Result<(), Failure>> =
-            targets.iter().map(|(target, kind)| self.write(target, *kind, console)).collect();
-        written.into_iter().collect::<Result<(), Failure>>()?;
+        // One file that cannot be written takes neither the verdict nor the other nor the program's code with it.
+        let mut is_written = true;
+        for (target, kind) in targets {
+            if let Err(failure) = self.write(target, *kind, console) {
+                console.report(&failure);
+                is_written = false;
+            }
+        }
         Ok(match self.code {
             Some(code) if code != 0 => Answer::Ended(code),
+            _ if !is_written => Answer::Ended(Answer::TROUBLE),
             _ => Answer::from_bool(self.verdict() != Verdict::Leaking),
         })
     }
@@ -188,10 +207,7 @@ impl Outcome {
             .to_vec();
         let rows = self.observed.actions.all().iter().zip(&self.actions).map(|(action, judgement)| {
             let growth = judgement.trend.map_or_else(|| "-".to_owned(), |trend| amount(trend.slope));
-            let verdict = match (judgement.reason, judgement.trend) {
-                (Reason::TooShort, _) | (_, None) => "too few".to_owned(),
-                (_, Some(trend)) => format!("{}, {}", judgement.verdict.words(), percent(trend.confidence)),
-            };
+            let verdict = in_words(judgement);
             let peaks = [action.lowest, action.median(), action.highest].map(|peak| Bytes::new(peak).to_string());
             let mut row = vec![action.name.clone(), show::thousands(action.count as usize)];
             row.extend(peaks);
@@ -202,12 +218,30 @@ impl Outcome {
     }
 }
 
-/// What only the end of a program tells: a peak between two looks, and faults of what ended unseen.
-fn complete(observed: &mut Observed, ended: &Ended) {
+/// A verdict on an action with how sure it is, or else with its reason.
+fn in_words(judgement: &Judgement) -> String {
+    let Judgement { verdict, reason, trend, .. } = judgement;
+    match judgement.confidence() {
+        _ if *reason == Reason::TooShort || trend.is_none() => "too few".to_owned(),
+        Some(confidence) => format!("{}, {}", verdict.words(), percent(confidence)),
+        None => format!("{}: {}", verdict.words(), reason.words()),
+    }
+}
+
+/// What only the end of a program tells: a peak between two looks, and faults of what ended unseen. Both are of the program
+/// and all that it waited for, the peak is that of the largest of them.
+fn complete(observed: &mut Observed, ended: &Ended, is_tree: bool) {
     // Until a program is loaded it is this one.
-    let own = resources::peak_memory().unwrap_or(Bytes::ZERO);
-    if ended.peak > own {
-        observed.peak = observed.peak.max(ended.peak.get());
+    let own = i32::try_from(std::process::id()).ok().and_then(|own| process::read(own).ok()?);
+    let peak = Some(ended.peak.get()).filter(|&peak| own.is_none_or(|own| peak > own.peak)).unwrap_or(0);
+    observed.ceiling = observed.ceiling.max(peak);
+    if !is_tree {
+        return;
+    }
+    if peak > observed.peak {
+        // Others may have had as much at the same moment.
+        observed.peak = peak;
+        observed.is_sampled = true;
     }
     observed.faults.minor = observed.faults.minor.max(ended.minor_faults);
 }
@@ -253,27 +287,96 @@ pub(super) struct Slope {
     pub bytes: f64,
     pub low: f64,
     pub high: f64,
+    /// How sure it is that the slope lies on its side of the leak rate.
     pub confidence: f64,
+    /// Which side that is.
+    pub above_leak_rate: bool,
 }
 
 impl Slope {
     /// In bytes per `unit` of what the trend is over.
     pub fn of(trend: &Trend, unit: f64) -> Self {
-        let Trend { slope, low, high, confidence, .. } = *trend;
-        Self { bytes: slope * unit, low: low * unit, high: high * unit, confidence }
+        let Trend { slope, low, high, confidence, is_above, .. } = *trend;
+        Self { bytes: slope * unit, low: low * unit, high: high * unit, confidence, above_leak_rate: is_above }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+    use std::time::Duration;
+
     use super::*;
+
+    const FLAT: Trend = Trend { slope: 0.0, low: 0.0, high: 0.0, confidence: 0.5, is_above: false, surely: 0.0 };
 
     #[test]
     fn slopes_are_told_by_the_minute() {
-        let trend =
-            Trend { slope: 1_048_576.0 / 60.0, low: -1024.0 / 60.0, high: 2048.0, confidence: 0.9, surely: 0.0 };
+        let trend = Trend { slope: 1_048_576.0 / 60.0, low: -1024.0 / 60.0, high: 2048.0, confidence: 0.9, ..FLAT };
         assert_eq!(per_minute(&trend), "+1.0 MiB/min (95%: −1.0 KiB to +120.0 KiB)");
-        assert_eq!(per_minute(&Trend { slope: 0.0, low: 0.0, high: 0.0, confidence: 0.5, surely: 0.0 }), "+0 B/min");
+        assert_eq!(per_minute(&FLAT), "+0 B/min");
         assert_eq!([percent(0.5), percent(0.97), percent(0.999)], ["50%", "97%", "99.9%"]);
+    }
+
+    #[test]
+    fn a_confidence_is_told_where_the_verdict_lies_in_it() {
+        let words = |verdict, reason, is_above| {
+            let trend = Some(Trend { confidence: 0.97, is_above, ..FLAT });
+            in_words(&Judgement { verdict, reason, trend, from: 0.0 })
+        };
+        assert_eq!(words(Verdict::Leaking, Reason::Grows, true), "leaking, 97%");
+        assert_eq!(words(Verdict::Stable, Reason::Flat, false), "stable, 97%");
+        assert_eq!(words(Verdict::Stable, Reason::Flat, true), "stable: no growth for good was found");
+        let back = "stable: it was as high before and came back";
+        assert_eq!(words(Verdict::Stable, Reason::GivesBack, true), back);
+        assert_eq!(words(Verdict::Warming, Reason::Bends, true), "still warming: it grows slower and slower");
+        assert_eq!(words(Verdict::Warming, Reason::TooShort, true), "too few");
+        let slope = |is_above| Slope::of(&Trend { is_above, ..FLAT }, 1.0).above_leak_rate;
+        assert!(slope(true) && !slope(false));
+    }
+
+    #[test]
+    fn what_actions_cannot_tell_yet_time_may() {
+        let of = |verdict, reason| Judgement { verdict, reason, trend: Some(FLAT), from: 0.0 };
+        let over_time = of(Verdict::Leaking, Reason::Grows);
+        let verdict = |actions: &[Judgement]| {
+            let outcome = Outcome {
+                what: What { command: Vec::new(), pid: 1, is_tree: false },
+                observed: Observed::default(),
+                judgement: over_time,
+                actions: actions.to_vec(),
+                interval: 0.1,
+                leak_rate: 1.0,
+                code: None,
+            };
+            outcome.verdict()
+        };
+        let (flat, bends) = (of(Verdict::Stable, Reason::Flat), of(Verdict::Warming, Reason::Bends));
+        let unsure = of(Verdict::Warming, Reason::Unsure);
+        assert_eq!(verdict(&[]), Verdict::Leaking);
+        assert_eq!(verdict(&[flat]), Verdict::Stable);
+        assert_eq!(verdict(&[flat, bends]), Verdict::Warming);
+        assert_eq!(verdict(&[unsure, flat, bends]), Verdict::Leaking);
+    }
+
+    #[test]
+    fn what_the_end_tells_is_no_exact_peak() {
+        let usage = |peak| Ended {
+            status: ExitStatus::from_raw(0),
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            minor_faults: 77,
+            peak: Bytes::new(peak),
+        };
+        let completed = |peak, is_tree| {
+            let mut observed = Observed { peak: 1 << 40, ceiling: 1 << 40, ..Observed::default() };
+            complete(&mut observed, &usage(peak), is_tree);
+            (observed.peak, observed.is_exact(), observed.faults.minor)
+        };
+        assert_eq!(completed(1 << 39, true), (1 << 40, true, 77));
+        assert_eq!(completed(1 << 41, true), (1 << 41, false, 77));
+        assert_eq!(completed(1 << 39, false), (1 << 40, true, 0));
+        assert_eq!(completed(1 << 41, false), (1 << 40, false, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Signals while something is watched: those that would end this process are told as events, and one may mark.
+//! Signals while something is watched: they are told as events, and one may mark.
 
 use std::sync::mpsc::Sender;
 
@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use nix::sys::signal::{SigSet, Signal};
 
 use super::Event;
+use crate::child::{Hearing, of_program};
 
 /// A signal that marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -40,18 +41,20 @@ pub(super) fn keep_back(mark: Option<MarkSignal>) {
 }
 
 fn set(mark: Option<MarkSignal>) -> SigSet {
-    let ending = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
-    ending.into_iter().chain(mark.map(MarkSignal::signal)).collect()
+    let mut set = of_program();
+    set.extend(mark.map(MarkSignal::signal));
+    set
 }
 
 /// Tells of signals that were kept back.
 pub(super) fn listen(mark: Option<MarkSignal>, events: Sender<Event>) {
-    let set = set(mark);
+    // Whoever has no file left to hear with hears nothing; all else goes on.
+    let Ok(hearing) = Hearing::of(&set(mark)) else { return };
     std::thread::spawn(move || {
-        while let Ok(signal) = set.wait() {
+        for heard in hearing {
             let event = match mark {
-                Some(mark) if mark.signal() == signal => Event::Mark(mark.name().to_owned()),
-                _ => Event::End(signal),
+                Some(mark) if mark.signal() == heard.signal => Event::Mark(mark.name().to_owned()),
+                _ => Event::Signal(heard),
             };
             if events.send(event).is_err() {
                 return;

@@ -188,15 +188,15 @@ mod tests {
         let root = i32::try_from(shell.id()).unwrap();
         let mut tree = Subject::new(root, true, Since::Start).unwrap().unwrap();
         let mut alone = Subject::new(root, false, Since::Start).unwrap().unwrap();
-        let mut seen = Sample::default();
+        let (mut one, mut seen) = (Sample::default(), Sample::default());
         for _ in 0..100 {
-            seen = tree.sample().unwrap();
-            if seen.processes == 3 {
+            (one, seen) = (alone.sample().unwrap(), tree.sample().unwrap());
+            // A child that has just begun has touched nothing yet.
+            if seen.processes == 3 && seen.resident > one.resident && seen.faults.minor > one.faults.minor {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let one = alone.sample().unwrap();
         assert_eq!((seen.processes, one.processes), (3, 1));
         assert!(seen.resident > one.resident && seen.faults.minor > one.faults.minor);
         for pid in process::children(root).unwrap() {

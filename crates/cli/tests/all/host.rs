@@ -1,20 +1,28 @@
 //! `lowtide bench host`: what is measured, what is said of those who are missing, and mistakes. It needs a Python, but no
-//! PyTorch; without a Python the tests that run one pass.
+//! PyTorch; without a Python the tests that run one are skipped.
 
 use std::process::Command;
 
-use super::support::{Ended, Folder, lowtide};
+use super::support::{Ended, Folder, lowtide, skip};
 
 fn bench(folder: &Folder, arguments: &[&str]) -> Ended {
+    bench_with(folder, "/no/such.so", arguments)
+}
+
+fn bench_with(folder: &Folder, library: &str, arguments: &[&str]) -> Ended {
     let mut command = lowtide(&[&["bench", "host"], arguments].concat());
-    command.current_dir(folder.path()).env("LOWTIDE_LIBRARY", "/no/such.so").env_remove("LOWTIDE_PYTHON");
+    command.current_dir(folder.path()).env("LOWTIDE_LIBRARY", library).env_remove("LOWTIDE_PYTHON");
     let output = command.env_remove("VIRTUAL_ENV").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ended { code: output.status.code(), data: text(output.stdout), talk: text(output.stderr) }
 }
 
 fn has_python() -> bool {
-    Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success())
+    let has = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !has {
+        skip("`bench host` measured nothing: there is no `python3`");
+    }
+    has
 }
 
 const QUICK: [&str; 7] = ["--small", "--runs", "2", "--steps", "1", "--warm-up", "0"];
@@ -50,6 +58,22 @@ fn who_is_missing_is_named_with_what_to_do() {
     assert!(ended.data.starts_with("small\n") && ended.data.contains("MISSING lowtide"), "{}", ended.data);
     let nobody = bench(&folder, &[&QUICK[..], &["--allocators", "lowtide"]].concat());
     assert_eq!(nobody.code, Some(2), "{}", nobody.talk);
+}
+
+#[test]
+fn what_may_not_be_wanted_is_told_once_and_kept() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    // What is no library is not loaded, which is the system's to say.
+    folder.write("liblowtide_malloc.so", b"");
+    let arguments = ["--allocators", "lowtide,lowtide-no-learn", "--malloc-conf", "narenas:1", "--json"];
+    let ended = bench_with(&folder, "liblowtide_malloc.so", &[&QUICK[..], &arguments].concat());
+    let warning = "`--malloc-conf` is for jemalloc, and glibc is below";
+    assert_eq!(ended.code, Some(0), "{}", ended.talk);
+    assert_eq!(ended.talk.matches(&format!("warning: {warning}\n")).count(), 1, "{}", ended.talk);
+    assert_eq!(ended.json()["warnings"], serde_json::json!([warning]));
 }
 
 #[test]

@@ -2,14 +2,16 @@
 //! the one that serves memory: it writes a summary when a process ends, and shows what it was told.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Ended, Folder, lowtide};
+use super::support::{BINARY, Ended, Folder, lowtide, skip};
 
 /// Writes `FOLDER/PID.json` at exit, and at the exit without farewell of a shell, with the steps that were marked.
 const STAND_IN: &str = r#"
@@ -145,7 +147,13 @@ fn the_largest_process_has_the_block_and_the_others_a_line() {
 fn a_process_that_left_no_summary_is_told() {
     let ended = run(&["run", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(ended.code, Some(137));
-    assert!(ended.talk.contains("left no summary: it was killed"), "{}", ended.talk);
+    assert!(ended.talk.contains("left no summary: it was killed by signal 9"), "{}", ended.talk);
+    let ended = run(&["run", "--", "env", "-u", "LD_PRELOAD", "true"]);
+    assert!(
+        ended.talk.contains("left no summary: it cannot be preloaded into, or has no permission"),
+        "{}",
+        ended.talk
+    );
     let ended = run_with(&["run", "--", "sh", "-c", "exit 0"], &[("STAND_IN_BAD", "1")]);
     assert!(ended.talk.contains("1 summary cannot be read"), "{}", ended.talk);
 }
@@ -192,6 +200,99 @@ fn in_a_comparison_of_several_rounds_each_side_goes_first_in_turn() {
 }
 
 #[test]
+fn a_comparison_that_ends_early_keeps_what_it_has() {
+    let folder = Folder::new();
+    let quiet = ["run", "--compare", "--quiet", "-o", "c.json", "--", "sh", "-c", "exit 9"];
+    let ended = run_in(&folder, &quiet, &[]);
+    assert_eq!((ended.code, &*ended.talk), (Some(9), ""));
+    let report: Value = serde_json::from_str(&folder.read("c.json")).unwrap();
+    assert_eq!((&report["exit_code"], &report["compare"]), (&Value::from(9), &Value::Null));
+    assert_eq!(report["stopped"], "not compared: without Lowtide it ended with code 9");
+    // The fourth run is the second without Lowtide.
+    let script = "echo >> runs; test $(wc -l < runs) -lt 4";
+    let ended = run_in(&folder, &["run", "--compare", "--rounds", "3", "-o", "c.json", "--", "sh", "-c", script], &[]);
+    let stopped = "stopped after 1 round of 3: without Lowtide it ended with code 1";
+    assert_eq!(ended.code, Some(1), "{}", ended.talk);
+    assert!(ended.talk.contains("minor faults") && ended.talk.contains(stopped), "{}", ended.talk);
+    let report: Value = serde_json::from_str(&folder.read("c.json")).unwrap();
+    assert_eq!((&report["exit_code"], &report["stopped"]), (&Value::from(1), &Value::from(stopped)));
+    assert_eq!(report["compare"]["rounds"].as_array().unwrap().len(), 1);
+    assert!(!report["processes"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn each_run_has_a_folder_of_its_own_for_summaries_and_leaves_none() {
+    let (folder, temporary) = (Folder::new(), Folder::new());
+    let arguments = ["run", "--compare", "--rounds", "2", "--", "sh", "-c", "echo ${LOWTIDE_SUMMARY:-none}"];
+    let ended = run_in(&folder, &arguments, &[("TMPDIR", temporary.path().to_str().unwrap())]);
+    let lines: Vec<&str> = ended.data.lines().collect();
+    let ["none", first, second, "none"] = lines[..] else { panic!("{lines:?}: {}", ended.talk) };
+    assert!(first != second && first.starts_with(temporary.path().to_str().unwrap()), "{lines:?}");
+    assert_eq!(temporary.list(), Vec::<String>::new());
+}
+
+#[test]
+fn a_program_that_becomes_another_user_leaves_its_summary() {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !is_root || Command::new("setpriv").arg("--version").output().is_err() {
+        skip("no program became another user: that takes root, and `setpriv`");
+        return;
+    }
+    let folder = Folder::new();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let library = folder.at("libstand.so");
+    fs::copy(stand_in(), &library).unwrap();
+    let arguments = ["run", "--", "setpriv", "--reuid=65534", "--clear-groups", "sh", "-c", "id -u; exit 0"];
+    let ended = run_with(&arguments, &[("LOWTIDE_LIBRARY", library.to_str().unwrap()), ("TMPDIR", "/tmp")]);
+    assert_eq!((ended.code, &*ended.data), (Some(0), "65534\n"), "{}", ended.talk);
+    assert!(ended.talk.starts_with("lowtide: stand-in") && !ended.talk.contains("no summary"), "{}", ended.talk);
+}
+
+#[test]
+fn what_cannot_be_written_in_the_end_does_not_hide_how_the_program_ended() {
+    for (code, expected) in [("9", 9), ("0", 2)] {
+        let folder = Folder::new();
+        fs::create_dir(folder.at("gone")).unwrap();
+        let script = format!("rmdir gone; exit {code}");
+        let ended = run_in(&folder, &["run", "-o", "gone/x.json", "--", "sh", "-c", &script], &[]);
+        assert_eq!(ended.code, Some(expected), "{}", ended.talk);
+        assert!(ended.talk.contains("\nerror: gone/x.json: ") && ended.talk.contains("\nhint: "), "{}", ended.talk);
+    }
+}
+
+#[test]
+fn a_signal_to_lowtide_alone_reaches_the_program() {
+    for (verb, signal) in [("run", "INT"), ("run", "QUIT"), ("run", "USR1"), ("watch", "INT"), ("watch", "USR1")] {
+        let (folder, temporary) = (Folder::new(), Folder::new());
+        let script =
+            format!("trap 'echo heard; exit 4' {signal}; echo ready; for n in $(seq 200); do sleep 0.05; done");
+        let mut child = Command::new(BINARY)
+            .args([verb, "-o", "x.json", "--", "sh", "-c", &script])
+            .current_dir(folder.path())
+            .env("TMPDIR", temporary.path())
+            .env("LOWTIDE_LIBRARY", stand_in())
+            .env("LOWTIDE_PYTHON", "/no/python")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut data = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        data.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n", "{verb} {signal}");
+        let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        data.read_to_string(&mut line).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*line), (Some(4), "ready\nheard\n"), "{verb} {signal}: {talk}");
+        let report: Value = serde_json::from_str(&folder.read("x.json")).unwrap();
+        assert_eq!(report["exit_code"], 4, "{verb} {signal}");
+        assert_eq!(temporary.list(), Vec::<String>::new(), "{verb} {signal}");
+    }
+}
+
+#[test]
 fn a_program_runs_on_the_nodes_that_are_named() {
     let script = "grep -c 'bind:0' /proc/self/numa_maps; grep Cpus_allowed_list /proc/self/status";
     let ended = run(&["run", "--cpu-node", "0", "--mem-node", "0", "--", "sh", "-c", script]);
@@ -215,6 +316,7 @@ fn mistakes_are_told_before_anything_runs() {
         (&["run", "--below", "/no/libjemalloc.so", "--", "echo", "ran"], "is not there"),
         (&["run", "--device", "--prefault", "--", "echo", "ran"], "`--prefault` is for the host's memory"),
         (&["run", "--decay", "-1", "--", "echo", "ran"], "must not be negative"),
+        (&["run", "--decay", "1e11", "--", "echo", "ran"], "write seconds"),
         (&["run", "--trim-below", "often", "--", "echo", "ran"], "or `step`"),
         (&["run", "--pages", "4K", "--", "echo", "ran"], "transparent"),
         (&["run", "-o", "no/x.json", "--", "echo", "ran"], "folder of the output"),

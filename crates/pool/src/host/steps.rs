@@ -132,13 +132,13 @@ impl State {
         let Some(start) = self.find_ground(bytes) else { return };
         self.last_ground = start;
         self.ground = start..start + bytes;
+        let in_the_way = self.blocks_on(start, start + bytes);
         let runs: Vec<(u64, u64)> = self.free.over(start, start + bytes).collect();
         for (run, length) in runs {
             let from = run.max(start);
             self.free.remove(from, (run + length).min(start + bytes) - from);
         }
         let stage = Stage::new(Arc::clone(plan));
-        let in_the_way = self.blocks_on(start, start + bytes);
         for &(from, to) in &in_the_way {
             stage.block(from - start, to - start, true);
         }

@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::ValueEnum;
-use tempfile::TempDir;
 
 use crate::Failure;
 use crate::child;
 use crate::run::below::Known;
 use crate::run::conf::KEEPING;
-use crate::run::host::{HostArguments, Surroundings, Variable};
+use crate::run::host::{HostArguments, Surroundings, Told, Variable};
 use crate::run::library;
-use crate::run::summary::{Summaries, Summary};
+use crate::run::summary::{Folder, Summaries, Summary};
 
 /// An allocator, with settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -91,7 +90,9 @@ pub(super) struct Contestant {
     /// What Python runs first, for Lowtide.
     injection: Option<PathBuf>,
     /// Where processes leave summaries, for Lowtide.
-    folder: Option<TempDir>,
+    folder: Option<Folder>,
+    /// What its user should know, for Lowtide.
+    pub warnings: Vec<String>,
 }
 
 impl Contestant {
@@ -110,7 +111,7 @@ impl Contestant {
             variables.push(("LD_PRELOAD", library.into()));
         }
         variables.extend(conf.map(|conf| ("MALLOC_CONF", conf.into())));
-        Ok(Ok(Self { allocator, variables, injection: None, folder: None }))
+        Ok(Ok(Self { allocator, variables, injection: None, folder: None, warnings: Vec::new() }))
     }
 
     fn lowtide(
@@ -123,13 +124,14 @@ impl Contestant {
             Ok(library) => library,
             Err(failure) => return Ok(Err(format!("{failure}; {}", failure.hint()))),
         };
-        let folder = tempfile::tempdir().map_err(|error| Failure::access("<temporary folder>", "write", error))?;
-        let mut variables = arguments.told(&library, folder.path(), Surroundings::default())?.variables;
+        let folder = Folder::new()?;
+        let Told { mut variables, warnings } = arguments.told(&library, Surroundings::default())?;
+        variables.push(("LOWTIDE_SUMMARY", folder.path().into()));
         variables.push(("LOWTIDE_RUN", "host".into()));
         if allocator == Allocator::LowtideNoLearn {
             variables.push(("LOWTIDE_LEARN", "0".into()));
         }
-        Ok(Ok(Self { allocator, variables, injection, folder: Some(folder) }))
+        Ok(Ok(Self { allocator, variables, injection, folder: Some(folder), warnings }))
     }
 
     pub fn name(&self) -> &'static str {

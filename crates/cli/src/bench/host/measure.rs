@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::contestant::Contestant;
+use crate::numbers::median;
 use crate::{Failure, show};
 
 /// What Python runs: the measuring of one workload, and the workloads.
@@ -171,10 +172,7 @@ impl Spread {
     pub fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_by(f64::total_cmp);
         let (Some(&low), Some(&high)) = (numbers.first(), numbers.last()) else { return Self::default() };
-        let middle = numbers.len() / 2;
-        let median =
-            if numbers.len() % 2 == 1 { numbers[middle] } else { numbers[middle - 1].midpoint(numbers[middle]) };
-        Self { median, low, high }
+        Self { median: median(&numbers).unwrap_or_default(), low, high }
     }
 }
 

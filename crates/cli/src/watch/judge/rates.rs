@@ -1,5 +1,7 @@
 //! How often series of chance are called a leak, of those that leak and of those that do not.
 
+mod repeated;
+
 use super::*;
 
 /// Chance that is the same every time.
@@ -225,7 +227,7 @@ fn what_looks_like_a_leak_is_told_apart_in_time() {
 }
 
 /// With what has to be found of 100 after 60, 180 and 600 seconds.
-const LEAKS: [(Kind, [usize; 3]); 9] = [
+const LEAKS: [(Kind, [usize; 3]); 10] = [
     (("1 MiB in 10 s", |mut chance, _| Box::new(move |at| 500.0 + 0.1 * at + 0.2 * chance.noise())), [98, 99, 99]),
     (
         ("as much in some noise", |mut chance, _| Box::new(move |at| 500.0 + 0.1 * at + 10.0 * chance.noise())),
@@ -271,6 +273,22 @@ const LEAKS: [(Kind, [usize; 3]); 9] = [
             })
         }),
         [10, 50, 75],
+    ),
+    (
+        ("with one to five spikes", |mut chance, seconds| {
+            let count = 1 + (5.0 * chance.next()) as usize;
+            let spikes: Vec<[f64; 3]> = (0..count)
+                .map(|_| {
+                    let begin = (0.25 + 0.75 * chance.next()) * seconds;
+                    [begin, begin + 0.05 + 0.03 * seconds * chance.next(), 80.0 + 200.0 * chance.next()]
+                })
+                .collect();
+            Box::new(move |at| {
+                let spike = spikes.iter().filter(|[begin, end, _]| (*begin..*end).contains(&at)).map(|spike| spike[2]);
+                500.0 + at + spike.fold(0.0, f64::max) + 0.2 * chance.noise()
+            })
+        }),
+        [95, 95, 90],
     ),
     (
         ("after it was loaded", |mut chance, seconds| {

@@ -61,6 +61,27 @@ fn a_leak_behind_a_steep_start_or_a_spike_is_found() {
 }
 
 #[test]
+fn a_spike_hides_no_leak_whenever_it_comes() {
+    for begin in [16.0, 20.0, 29.95, 35.0, 44.0, 52.0, 59.0] {
+        for (length, height) in [(0.05, 100.0), (0.5, 80.0), (1.5, 300.0)] {
+            let spike = |at: f64| 500.0 + at + if (begin..begin + length).contains(&at) { height } else { 0.0 };
+            let judgement = verdict(spike);
+            assert_eq!(judgement.verdict, Verdict::Leaking, "{begin} {length} {height} {judgement:?}");
+        }
+    }
+    let many = |at: f64| 500.0 + at + if at > 15.0 && (at * 10.0) as u32 % 97 < 2 { 90.0 } else { 0.0 };
+    assert_eq!(verdict(many).verdict, Verdict::Leaking);
+}
+
+#[test]
+fn a_rise_that_lasts_makes_no_leak_stable() {
+    for begin in [33.0, 38.0, 42.0] {
+        let long = |at: f64| 500.0 + at + if (begin..begin + 7.0).contains(&at) { 100.0 } else { 0.0 };
+        assert_ne!(verdict(long).verdict, Verdict::Stable, "{begin}");
+    }
+}
+
+#[test]
 fn growth_too_slow_to_be_called_a_leak_is_stable() {
     assert_eq!(verdict(|at| 500.0 + 0.01 * at).verdict, Verdict::Stable);
     let all: Vec<Point> = (0..600).map(|n| Point { at: f64::from(n), value: f64::from(n) * MIB }).collect();

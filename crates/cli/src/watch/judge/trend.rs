@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::Point;
+use crate::numbers::median;
 
 /// How fast something grows, and between which rates that lies with 95% confidence.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -16,6 +17,8 @@ pub(crate) struct Trend {
     pub high: f64,
     /// How sure it is that the slope lies on its side of the rate that is called a leak, from 0.5 to 1.
     pub confidence: f64,
+    /// Which side that is.
+    pub is_above: bool,
     /// The lower end of an interval of 99.5%, by which a leak is told.
     #[serde(skip)]
     pub surely: f64,
@@ -35,10 +38,10 @@ impl Trend {
             slopes.extend(behind.map(|second| (second.value - first.value) / (second.at - first.at)));
         }
         if slopes.is_empty() {
-            return Self { slope: 0.0, low: 0.0, high: 0.0, confidence: 0.5, surely: 0.0 };
+            return Self { slope: 0.0, low: 0.0, high: 0.0, confidence: 0.5, is_above: rate < 0.0, surely: 0.0 };
         }
         slopes.sort_unstable_by(f64::total_cmp);
-        let slope = median(&slopes);
+        let slope = median(&slopes).unwrap_or_default();
         let interval = |sigmas: f64| {
             let (by_rank, by_step) = (ranked(points, &slopes, slope, sigmas), stepped(points, sigmas));
             let narrower = if by_step.1 - by_step.0 < by_rank.1 - by_rank.0 { by_step } else { by_rank };
@@ -48,7 +51,7 @@ impl Trend {
         let error = (high - low) / (2.0 * SIGMAS);
         let distance = (slope - rate).abs();
         let confidence = if error > 0.0 { normal(distance / error) } else { 1.0 };
-        Self { slope, low, high, confidence: confidence.min(0.999), surely }
+        Self { slope, low, high, confidence: confidence.min(0.999), is_above: slope > rate, surely }
     }
 }
 
@@ -101,12 +104,6 @@ pub(super) fn inflation(residuals: &[f64]) -> f64 {
 
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// The median of values in order.
-pub(crate) fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
 }
 
 /// The share of a normal distribution below `deviations` (Abramowitz and Stegun 26.2.17).
