@@ -63,5 +63,7 @@ test("without scripts the verdict and the table are there", async (t) => {
   assert.equal(await text(page, ".verdict"), { warming: "still warming" }[numbers.verdict] ?? numbers.verdict);
   assert.equal(await page.locator("tbody tr").count(), 1);
   assert.match(await text(page, "thead"), /growth each.*RSS after.*verdict/s);
+  // How sure it is, or else why.
+  assert.match(await text(page, "tbody td:last-child"), /^(too few|(stable|leaking), [\d.]+%|(stable|still warming): .+)$/);
   assert.equal(await page.locator("button:visible, canvas:visible").count(), 0);
 });

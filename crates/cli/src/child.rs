@@ -172,6 +172,10 @@ impl Seat {
 
 fn failure(name: &OsStr, error: &std::io::Error) -> Failure {
     let shown = show::path(Path::new(name));
+    if error.kind() == ErrorKind::NotFound && name.as_encoded_bytes().starts_with(b"-") {
+        let message = format!("{shown} is neither an option nor a program");
+        return Failure::usage(message, "`--help` has the options; the program and its arguments come behind them");
+    }
     let hint = match error.kind() {
         ErrorKind::NotFound => format!("check the name; a Python program is run by `python {shown}`"),
         ErrorKind::PermissionDenied => format!("it is no program; a Python program is run by `python {shown}`"),

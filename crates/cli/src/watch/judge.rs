@@ -143,8 +143,8 @@ impl Judge {
         let least = (SWING * range(judged)).max(self.growth);
         let mut swings = Swings::of(judged, least);
         let mut judged = judged;
-        if let Some(fall) = swings.open
-            && judged[judged.len() - 1].at - judged[fall].at < ENDING * length
+        if swings.open.is_some()
+            && let Some(fall) = ending(judged, least)
             && fall >= FEWEST
         {
             judged = &judged[..=fall];
@@ -216,6 +216,13 @@ impl Judge {
         }
         of(Verdict::Warming, Reason::FewSwings)
     }
+}
+
+/// The place of the high point from which a series falls at its very end, by itself: a spike before is another matter.
+fn ending(points: &[Point], least: f64) -> Option<usize> {
+    let from = points[points.len() - 1].at - ENDING * length(points);
+    let tail = points.partition_point(|point| point.at <= from);
+    Swings::of(&points[tail..], least).open.filter(|&fall| fall > 0).map(|fall| tail + fall)
 }
 
 /// What a series comes back to.

@@ -322,6 +322,7 @@ fn mistakes_are_told_before_anything_runs() {
         (&["run", "-o", "no/x.json", "--", "echo", "ran"], "folder of the output"),
         (&["run", "--mem-node", "0", "--interleave", "0", "--", "echo", "ran"], "--interleave"),
         (&["run", "--", "surely-not-there"], "cannot run surely-not-there"),
+        (&["run", "--pagse", "2M", "--", "true"], "--pagse is neither an option nor a program"),
     ] {
         let ended = run(arguments);
         assert_eq!((ended.code, &*ended.data), (Some(2), ""), "{arguments:?}: {}", ended.talk);

@@ -42,8 +42,7 @@ fn its_own_tests_pass_as_without_the_library() {
         // Some depend on the time, and other programs run on the same processors.
         let again = self::failed(&run(trial.command(&python), &failed));
         let failed: Vec<&str> = failed.into_iter().filter(|&name| again.contains(name)).collect();
-        let anyway =
-            if failed.is_empty() { BTreeSet::new() } else { self::failed(&run(trial.bare(&python), &failed)) };
+        let anyway = if failed.is_empty() { BTreeSet::new() } else { self::failed(&run(trial.bare(&python), &failed)) };
         let ours: Vec<&&str> = failed.iter().filter(|&&name| !anyway.contains(name)).collect();
         assert!(ours.is_empty(), "{ours:?} of CPython's tests fail under the library alone");
         if !failed.is_empty() {

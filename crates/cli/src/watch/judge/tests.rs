@@ -74,6 +74,15 @@ fn a_spike_hides_no_leak_whenever_it_comes() {
 }
 
 #[test]
+fn neither_does_a_spike_before_the_end_of_a_program() {
+    for ending in [59.8, 59.0, 58.0] {
+        let level = |at: f64| if at < ending { 20.0 + 2.0 * at } else { 5.0 };
+        let judgement = verdict(|at| level(at) + if (45.0..45.5).contains(&at) { 90.0 } else { 0.0 });
+        assert_eq!(judgement.verdict, Verdict::Leaking, "{ending} {judgement:?}");
+    }
+}
+
+#[test]
 fn a_rise_that_lasts_makes_no_leak_stable() {
     for begin in [33.0, 38.0, 42.0] {
         let long = |at: f64| 500.0 + at + if (begin..begin + 7.0).contains(&at) { 100.0 } else { 0.0 };
