@@ -123,7 +123,7 @@ impl State {
         let needed = self.peak_live.max(self.live + (self.ground.end - self.ground.start));
         let allowed = needed + needed / SLACK + HUGE;
         let earned = self.steps.min(STEPS) * self.peak_live / A_STEP;
-        if held <= allowed.max(self.thrift.content) || self.thrift.saved >= earned {
+        if held <= allowed.max(self.thrift.content) || self.thrift.saved >= earned || self.is_prefaulted() {
             return;
         }
         // A little more, so that the next block does not ask again; and huge pages whole, so that they come back as such.

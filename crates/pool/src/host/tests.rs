@@ -334,6 +334,25 @@ fn steps_that_nobody_has_planned_yet_hold_hardly_more_than_is_alive() {
 }
 
 #[test]
+fn what_was_prefaulted_stays_until_it_is_asked_for() {
+    let mut options = HostArenaOptions { decay: Duration::from_secs(1), ..HostArenaOptions::default() };
+    options.pages = HostOptions { pages: Pages::Base, prefault: true, ..HostOptions::default() };
+    let arena = HostArena::new(options).unwrap();
+    let mut weights = Vec::new();
+    for step in 0..8 {
+        train_batch(&arena, 900 + step, &mut weights);
+        arena.tick(Duration::from_secs(step));
+    }
+    let held = arena.stats().held;
+    (8..40).for_each(|second| arena.tick(Duration::from_secs(second)));
+    assert_eq!(arena.stats().held, held);
+    for block in weights {
+        arena.free(block).unwrap();
+    }
+    assert_eq!(arena.trim(), held);
+}
+
+#[test]
 fn what_goes_back_early_has_an_end() {
     let arena = arena(None);
     let mut seeds = (0..7_u64).cycle();
