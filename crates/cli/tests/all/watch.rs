@@ -309,8 +309,9 @@ fn what_would_end_the_watching_ends_the_program() {
 fn ctrl_c_leaves_the_report_of_a_program_written() {
     let folder = Folder::new();
     // A terminal tells every process of the group.
-    let child = watching(&folder, &["-o", "w.html", "-o", "w.json", "--", "sleep", "60"]).process_group(0).spawn();
-    let child = child.unwrap();
+    let program = ["env", "--default-signal=INT", "sleep", "60"];
+    let arguments = [&["-o", "w.html", "-o", "w.json", "--"][..], &program].concat();
+    let child = watching(&folder, &arguments).process_group(0).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     assert!(Command::new("kill").args(["-INT", "--", &format!("-{}", child.id())]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
