@@ -6,9 +6,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
+use lowtide_memory::process::Uncancelled;
+
 use crate::large::{self, LARGE};
 use crate::notice::{Errno, set_errno};
-use crate::thread::Uncancelled;
 use crate::{below, faults, leaving, life, marks, service};
 
 /// A block of at least `bytes`.

@@ -12,8 +12,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::thread::{self, Uncancelled};
-use crate::{life, start, summary};
+use lowtide_memory::process::Uncancelled;
+
+use crate::{life, start, summary, thread};
 
 /// How much the last thread may use; what it does not touch is never there.
 const BYTES: usize = 64 << 20;

@@ -11,11 +11,12 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
+use lowtide_memory::process::Uncancelled;
 use lowtide_pool::HostArena;
 
 use crate::notice::say;
 use crate::settings::Settings;
-use crate::thread::{self, Inside, Uncancelled};
+use crate::thread::{self, Inside};
 
 const UNMADE: u8 = 0;
 const MAKING: u8 = 1;

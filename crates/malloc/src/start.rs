@@ -5,8 +5,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use lowtide_memory::process::Uncancelled;
+
 use crate::settings::Settings;
-use crate::thread::Uncancelled;
 use crate::{forks, leaving, summary};
 
 #[used]

@@ -1,11 +1,9 @@
 //! What each thread keeps: its number, and whether it is inside the arena. The two words lie in the block that every thread
 //! is born with, reached without a call: nothing is allocated, registered or torn down for them.
 
-#![expect(unsafe_code, reason = "reaches thread-local words by assembly, and puts off that a thread is cancelled")]
+#![expect(unsafe_code, reason = "reaches thread-local words by assembly")]
 
 use std::arch::global_asm;
-use std::ffi::c_int;
-use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_pool::ThreadId;
@@ -131,31 +129,5 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         leave();
-    }
-}
-
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
-}
-
-/// For as long as it lives, the thread is not cancelled: that would have to unwind this library, or leave its locks held.
-#[derive(Debug)]
-pub(crate) struct Uncancelled(c_int);
-
-impl Uncancelled {
-    /// Puts it off.
-    pub(crate) fn begin() -> Self {
-        const DISABLED: c_int = 1;
-        let mut before = 0;
-        // SAFETY: writes there what held before.
-        unsafe { pthread_setcancelstate(DISABLED, &raw mut before) };
-        Self(before)
-    }
-}
-
-impl Drop for Uncancelled {
-    fn drop(&mut self) {
-        // SAFETY: what held before.
-        unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
     }
 }

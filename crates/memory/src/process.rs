@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "sets an affinity, and waits for a process with its use of resources")]
 
+use std::ffi::c_int;
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -116,6 +117,33 @@ pub fn without_signals<R>(start: impl FnOnce() -> R) -> R {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     }
     started
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// For as long as it lives, the thread is not cancelled: that would unwind through whoever is called, or leave locks held.
+#[derive(Debug)]
+pub struct Uncancelled(c_int);
+
+impl Uncancelled {
+    /// Puts it off.
+    #[must_use]
+    pub fn begin() -> Self {
+        const DISABLED: c_int = 1;
+        let mut before = 0;
+        // SAFETY: writes there what held before.
+        unsafe { pthread_setcancelstate(DISABLED, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // SAFETY: what held before.
+        unsafe { pthread_setcancelstate(self.0, std::ptr::null_mut()) };
+    }
 }
 
 /// How a process ended, and what it and those that it waited for used.

@@ -4,7 +4,7 @@
 
 #![expect(unsafe_code, reason = "starts a thread by the C library, and waits for its end")]
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::process::without_signals;
+use crate::process::{Uncancelled, without_signals};
 
 /// A thread that makes one thing, and takes no signals.
 pub struct Worker<T> {
@@ -26,13 +26,6 @@ pub struct Worker<T> {
 struct Place<T> {
     made: Mutex<Option<T>>,
     is_done: AtomicBool,
-}
-
-/// `PTHREAD_CANCEL_DISABLE`.
-const UNCANCELLED: c_int = 1;
-
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
 /// What a thread is to do.
@@ -83,14 +76,11 @@ impl<T> Worker<T> {
 
     fn wait(&mut self) {
         if !std::mem::replace(&mut self.is_joined, true) {
-            let mut before = 0;
-            // SAFETY: the thread was started here and is waited for once. Whoever waits may hold a lock, and is not to be
-            // cancelled with it.
-            unsafe {
-                pthread_setcancelstate(UNCANCELLED, &raw mut before);
-                libc::pthread_join(self.thread, ptr::null_mut());
-                pthread_setcancelstate(before, ptr::null_mut());
-            }
+            // Whoever waits may hold a lock, and is not to be cancelled with it.
+            let uncancelled = Uncancelled::begin();
+            // SAFETY: the thread was started here and is waited for once.
+            unsafe { libc::pthread_join(self.thread, ptr::null_mut()) };
+            drop(uncancelled);
         }
     }
 }

@@ -122,7 +122,7 @@ impl HostArena {
         })
     }
 
-    /// Where all its blocks are, and nobody else's, until it is [cut](Self::shrink_range).
+    /// Where all its blocks are, and nobody else's, until it is made [shorter](Self::shrink_range).
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
