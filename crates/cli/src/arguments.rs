@@ -1,8 +1,12 @@
 //! The command line as a whole: which verbs there are, and the options that every one of them has.
 
+pub(crate) mod mistakes;
+pub(crate) mod numbers;
+pub(crate) mod view;
+
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, check, completions, demo, estimate, explain, plan, record, replay, report, run, watch};
+use crate::verbs::{bench, check, completions, demo, estimate, explain, plan, record, replay, report, run, watch};
 
 /// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
 #[derive(Debug, Parser)]

@@ -1,6 +1,10 @@
 //! The two streams of a command: data to stdout, talk to stderr. Whoever reads stdout may stop at any time; what is
 //! written after that is dropped and nobody is told.
 
+pub(crate) mod columns;
+pub(crate) mod progress;
+pub(crate) mod show;
+
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use lowtide_cli::synthetic::Synthetic;
+use lowtide_cli::verbs::bench::synthetic::Synthetic;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lowtide_cli::record::inserted;
+use lowtide_cli::verbs::record::inserted;
 use lowtide_formats::{TraceRow, TraceRows};
 
 use super::Kind;

@@ -1,0 +1,258 @@
+//! `lowtide bench host`: training and inference on the CPU under each allocator, interleaved in one run: processor time,
+//! faults and memory of a step once it is steady.
+
+mod contestant;
+mod measure;
+mod text;
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::report::Skipped;
+use super::{ending, processors};
+use crate::arguments::numbers;
+use crate::arguments::view::View;
+use crate::atomic_file::Target;
+use crate::console::progress::Counting;
+use crate::console::show;
+use crate::planning::solving::was_interrupted;
+use crate::verbs::estimate;
+use crate::verbs::run::host::HostArguments;
+use crate::{Answer, Console, Failure};
+use contestant::{Allocator, Contestant};
+use measure::{Bench, Row};
+
+/// What to measure, and how often.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to run [default: all]
+    #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
+    workloads: Vec<Workload>,
+    /// Measure only what programs without large blocks pay; short for --workloads small
+    #[arg(long, conflicts_with = "workloads")]
+    small: bool,
+    /// On what to run it [default: all but jemalloc-decaying and lowtide-no-learn]
+    #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
+    allocators: Vec<Allocator>,
+    /// Processes of each workload and allocator
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "5", allow_negative_numbers = true)]
+    runs: NonZeroUsize,
+    /// Steps that are measured
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "20", allow_negative_numbers = true)]
+    steps: NonZeroUsize,
+    /// Steps before those
+    #[arg(long, value_name = "N", value_parser = numbers::whole, default_value = "20", allow_negative_numbers = true)]
+    warm_up: u64,
+    /// Threads that PyTorch uses
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "1", allow_negative_numbers = true)]
+    threads: NonZeroUsize,
+    /// The Python that has PyTorch [default: the active environment's, or python3]
+    #[arg(long, value_name = "PYTHON")]
+    python: Option<OsString>,
+    /// Write x.json: the numbers
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    view: View,
+    #[command(flatten)]
+    lowtide: HostArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lowtide bench host                                      everything; takes an hour
+  lowtide bench host --workloads cnn,gpt --runs 1         a first look
+  lowtide bench host --small                              what other programs pay
+  lowtide bench host --threads 2 --json -o host.json      for a script
+  lowtide bench host --allocators jemalloc,jemalloc-decaying,glibc
+
+Host options are for Lowtide alone. Times are medians, with the lowest and the
+highest of all runs.";
+
+/// Something that is done over and over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Workload {
+    /// Element-wise operations on large tensors, bound by memory
+    Eltwise,
+    /// A small residual network is trained
+    Cnn,
+    /// A recommender is trained on batches of changing size
+    #[value(name = "dlrm_var")]
+    DlrmVar,
+    /// A small transformer is trained
+    Gpt,
+    /// A transformer reads sequences of changing length
+    Infer,
+    /// Python without large blocks, and without PyTorch
+    Small,
+}
+
+impl Workload {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Eltwise => "eltwise",
+            Self::Cnn => "cnn",
+            Self::DlrmVar => "dlrm_var",
+            Self::Gpt => "gpt",
+            Self::Infer => "infer",
+            Self::Small => "small",
+        }
+    }
+}
+
+/// What `bench host --format json` prints. Times are milliseconds a step; fields are added, never removed.
+#[derive(Debug, Serialize)]
+struct Report {
+    version: u64,
+    processors: usize,
+    python: String,
+    threads: usize,
+    runs: usize,
+    warm_up: u64,
+    steps: usize,
+    rows: Vec<Row>,
+    missing: Vec<Skipped>,
+    failed: Vec<Skipped>,
+    /// Of what was asked for, and may not be what was wanted.
+    warnings: Vec<String>,
+    interrupted: bool,
+}
+
+/// Measures and tells.
+pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
+    let target = arguments.output.as_deref().map(|path| Target::new(path, &[])).transpose()?;
+    let python = arguments.python.clone().unwrap_or_else(estimate::python);
+    check(&python, arguments.workloads().iter().any(|workload| *workload != Workload::Small))?;
+    let (contestants, missing) = arguments.contestants(&python)?;
+    for Skipped { name, reason } in &missing {
+        console.say(format!("MISSING {name}: {reason}"));
+    }
+    for warning in warnings(&contestants) {
+        console.say(format!("warning: {warning}"));
+    }
+    if contestants.is_empty() {
+        return Err(Failure::usage("no allocator is there to be measured", "install one of those above"));
+    }
+    let report = arguments.measure(&python, &contestants, missing, console)?;
+    ending::tell((&report, report.interrupted), text::lines, arguments.view, target.as_ref(), console)?;
+    Ok(Answer::from_bool(!report.interrupted && report.failed.is_empty()))
+}
+
+impl Arguments {
+    fn workloads(&self) -> Vec<Workload> {
+        match (self.small, &self.workloads[..]) {
+            (true, _) => vec![Workload::Small],
+            (false, []) => Workload::value_variants().to_vec(),
+            (false, named) => named.to_vec(),
+        }
+    }
+
+    /// Who takes part, and who is not there.
+    fn contestants(&self, python: &OsString) -> Result<(Vec<Contestant>, Vec<Skipped>), Failure> {
+        let usual = || Allocator::value_variants().iter().filter(|allocator| allocator.is_usual()).copied().collect();
+        let wanted: Vec<Allocator> = if self.allocators.is_empty() { usual() } else { self.allocators.clone() };
+        let (mut there, mut missing) = (Vec::new(), Vec::new());
+        for allocator in wanted {
+            match Contestant::find(allocator, python, &self.lowtide)? {
+                Ok(contestant) => there.push(contestant),
+                Err(reason) => missing.push(Skipped { name: allocator.name().to_owned(), reason }),
+            }
+        }
+        Ok((there, missing))
+    }
+
+    /// Runs everything, each allocator in turn, and again from the start.
+    fn measure(
+        &self,
+        python: &OsString,
+        contestants: &[Contestant],
+        missing: Vec<Skipped>,
+        console: &mut Console,
+    ) -> Result<Report, Failure> {
+        let workloads = self.workloads();
+        let bench = Bench::new(python.clone(), self.steps.get(), self.warm_up, self.threads.get())?;
+        let progress = Counting::new("measuring");
+        let mut rows: Vec<Row> = Vec::new();
+        let mut failed: Vec<Skipped> = Vec::new();
+        let all = self.runs.get() * workloads.len() * contestants.len();
+        let mut done = 0;
+        'all: for round in 0..self.runs.get() {
+            for workload in &workloads {
+                for place in 0..contestants.len() {
+                    if was_interrupted() {
+                        break 'all;
+                    }
+                    // Nobody is always the first after a pause, or behind the same neighbour.
+                    let contestant = &contestants[(place + round) % contestants.len()];
+                    let label = format!("{} on {}", workload.name(), contestant.name());
+                    progress.say(&label);
+                    progress.show(done, all as u64);
+                    done += 1;
+                    if failed.iter().any(|failure| failure.name == label) {
+                        continue;
+                    }
+                    match bench.run(workload.name(), contestant) {
+                        Ok(sample) => Row::add(&mut rows, workload.name(), contestant.name(), sample),
+                        Err(_) if was_interrupted() => break 'all,
+                        Err(reason) => {
+                            console.say(format!("FAILED {label}: {reason}"));
+                            failed.push(Skipped { name: label, reason });
+                        }
+                    }
+                }
+            }
+        }
+        drop(progress);
+        for row in &mut rows {
+            row.add_up();
+        }
+        let order = |row: &Row| {
+            let workload = workloads.iter().position(|workload| workload.name() == row.workload);
+            (workload, contestants.iter().position(|contestant| contestant.name() == row.allocator))
+        };
+        rows.sort_by_key(order);
+        Ok(Report {
+            version: 1,
+            processors: processors(),
+            python: python.to_string_lossy().into_owned(),
+            threads: self.threads.get(),
+            runs: self.runs.get(),
+            warm_up: self.warm_up,
+            steps: self.steps.get(),
+            rows,
+            missing,
+            failed,
+            warnings: warnings(contestants),
+            interrupted: was_interrupted(),
+        })
+    }
+}
+
+/// What is to be known before anything is measured, once each.
+fn warnings(contestants: &[Contestant]) -> Vec<String> {
+    let mut warnings: Vec<String> = contestants.iter().flat_map(|contestant| contestant.warnings.clone()).collect();
+    warnings.sort();
+    warnings.dedup();
+    warnings
+}
+
+/// Whether `python` is one, and has PyTorch where that is needed.
+fn check(python: &OsString, needs_torch: bool) -> Result<(), Failure> {
+    const ASK: &str = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('torch') else 3)";
+    let shown = show::path(Path::new(python));
+    let hint = "name one that has PyTorch: `--python PYTHON`; or install it: pip install torch";
+    let answer = Command::new(python).args(["-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    match answer.map(|status| status.code()) {
+        Ok(Some(0)) => Ok(()),
+        Ok(Some(3)) if !needs_torch => Ok(()),
+        Ok(Some(3)) => Err(Failure::usage(format!("{shown} has no torch"), hint)),
+        Ok(_) => Err(Failure::usage(format!("{shown} is no Python"), hint)),
+        Err(error) => Err(Failure::usage(format!("cannot run {shown}: {error}"), hint)),
+    }
+}

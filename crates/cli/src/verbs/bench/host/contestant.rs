@@ -1,0 +1,177 @@
+//! The allocators that are measured: how each gets under a program, and what to do about one that is not there.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::Failure;
+use crate::program;
+use crate::verbs::run::below::Known;
+use crate::verbs::run::conf::KEEPING;
+use crate::verbs::run::host::{HostArguments, Surroundings, Told, Variable};
+use crate::verbs::run::library;
+use crate::verbs::run::summary::{Folder, Summaries, Summary};
+
+/// An allocator, with settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Allocator {
+    /// The system's own, as it is
+    Glibc,
+    /// Keeps what is freed, with transparent huge pages
+    Jemalloc,
+    /// With the settings that `DeepRec`'s documents recommend
+    JemallocDecaying,
+    /// As it is
+    Tcmalloc,
+    /// As it is
+    Mimalloc,
+    /// What `lowtide run --no-learn` does: what learning costs is the difference
+    LowtideNoLearn,
+    /// What `lowtide run` does
+    Lowtide,
+}
+
+/// What `DeepRec`'s documents recommend for jemalloc.
+const DECAYING: &str = "background_thread:true,metadata_thp:auto,dirty_decay_ms:20000,muzzy_decay_ms:20000";
+
+/// What a program may inherit that changes how an allocator works.
+const SETTINGS: [&str; 12] = [
+    "LD_PRELOAD",
+    "MALLOC_CONF",
+    "MALLOC_ARENA_MAX",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "GLIBC_TUNABLES",
+    "THP_MEM_ALLOC_ENABLE",
+    "PYTHONMALLOC",
+    "LOWTIDE_RUN",
+    "LOWTIDE_RECORD",
+    "LOWTIDE_SUMMARY",
+];
+
+impl Allocator {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Glibc => "glibc",
+            Self::Jemalloc => "jemalloc",
+            Self::JemallocDecaying => "jemalloc-decaying",
+            Self::Tcmalloc => "tcmalloc",
+            Self::Mimalloc => "mimalloc",
+            Self::LowtideNoLearn => "lowtide-no-learn",
+            Self::Lowtide => "lowtide",
+        }
+    }
+
+    /// Whether it is measured where nobody named any.
+    pub fn is_usual(self) -> bool {
+        !matches!(self, Self::JemallocDecaying | Self::LowtideNoLearn)
+    }
+
+    /// The library that has it, and its settings; none for Lowtide, which is not found so.
+    fn rival(self) -> Option<(Known, Option<String>)> {
+        match self {
+            Self::Glibc => Some((Known::Glibc, None)),
+            Self::Jemalloc => Some((Known::Jemalloc, Some(format!("thp:always,metadata_thp:auto,{KEEPING}")))),
+            Self::JemallocDecaying => Some((Known::Jemalloc, Some(DECAYING.to_owned()))),
+            Self::Tcmalloc => Some((Known::Tcmalloc, None)),
+            Self::Mimalloc => Some((Known::Mimalloc, None)),
+            Self::LowtideNoLearn | Self::Lowtide => None,
+        }
+    }
+}
+
+/// An allocator that is there.
+pub(super) struct Contestant {
+    allocator: Allocator,
+    variables: Vec<Variable>,
+    /// What Python runs first, for Lowtide.
+    injection: Option<PathBuf>,
+    /// Where processes leave summaries, for Lowtide.
+    folder: Option<Folder>,
+    /// What its user should know, for Lowtide.
+    pub warnings: Vec<String>,
+}
+
+impl Contestant {
+    /// The allocator, or how to get it.
+    pub fn find(
+        allocator: Allocator,
+        python: &OsStr,
+        lowtide: &HostArguments,
+    ) -> Result<Result<Self, String>, Failure> {
+        let Some((known, conf)) = allocator.rival() else { return Self::lowtide(allocator, python, lowtide) };
+        let mut variables: Vec<Variable> = Vec::new();
+        if known != Known::Glibc {
+            let Some(library) = known.library() else {
+                return Ok(Err(format!("it is not on this machine; {}", known.how_to_get())));
+            };
+            variables.push(("LD_PRELOAD", library.into()));
+        }
+        variables.extend(conf.map(|conf| ("MALLOC_CONF", conf.into())));
+        Ok(Ok(Self { allocator, variables, injection: None, folder: None, warnings: Vec::new() }))
+    }
+
+    fn lowtide(
+        allocator: Allocator,
+        python: &OsStr,
+        arguments: &HostArguments,
+    ) -> Result<Result<Self, String>, Failure> {
+        let injection = program::injection(python).ok();
+        let library = match library::find(injection.as_deref()) {
+            Ok(library) => library,
+            Err(failure) => return Ok(Err(format!("{failure}; {}", failure.hint()))),
+        };
+        let folder = Folder::new()?;
+        let Told { mut variables, warnings } = arguments.told(&library, Surroundings::default())?;
+        variables.push(("LOWTIDE_SUMMARY", folder.path().into()));
+        variables.push(("LOWTIDE_RUN", "host".into()));
+        if allocator == Allocator::LowtideNoLearn {
+            variables.push(("LOWTIDE_LEARN", "0".into()));
+        }
+        Ok(Ok(Self { allocator, variables, injection, folder: Some(folder), warnings }))
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.allocator.name()
+    }
+
+    /// Puts the allocator, and no other, under what `command` starts.
+    pub fn under(&self, command: &mut Command) {
+        for name in SETTINGS {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if let Some(injection) = &self.injection {
+            let mut paths: OsString = injection.into();
+            if let Some(known) = std::env::var_os("PYTHONPATH").filter(|known| !known.is_empty()) {
+                paths.push(":");
+                paths.push(known);
+            }
+            command.env("PYTHONPATH", paths);
+        }
+    }
+
+    /// What the process `pid` said of itself, where it is Lowtide's.
+    pub fn summary(&self, pid: u32) -> Option<Summary> {
+        let folder = self.folder.as_ref()?;
+        Summaries::read(folder.path()).of.into_iter().find(|summary| summary.pid == pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_nothing_but_its_own_settings() {
+        let glibc = Contestant::find(Allocator::Glibc, OsStr::new("python3"), &HostArguments::default());
+        let mut command = Command::new("true");
+        command.env("LD_PRELOAD", "x").env("MALLOC_CONF", "y");
+        glibc.unwrap().unwrap().under(&mut command);
+        assert!(command.get_envs().all(|(_, value)| value.is_none()));
+        assert!(Allocator::Jemalloc.rival().unwrap().1.unwrap().contains(KEEPING));
+    }
+}

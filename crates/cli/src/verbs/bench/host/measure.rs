@@ -1,0 +1,216 @@
+//! One process for one number of everything, and what several of them come to.
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use super::contestant::Contestant;
+use crate::Failure;
+use crate::arguments::numbers::median;
+use crate::console::show;
+
+/// What Python runs: the measuring of one workload, and the workloads.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("one.py", include_str!("../../../../../../benches/host/one.py")),
+    ("workloads.py", include_str!("../../../../../../benches/host/workloads.py")),
+];
+
+/// How a workload is run.
+pub(super) struct Bench {
+    python: OsString,
+    folder: TempDir,
+    steps: usize,
+    warm_up: u64,
+    threads: usize,
+}
+
+/// What one process measured of itself.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub(super) struct Sample {
+    cpu_ms: f64,
+    system_ms: f64,
+    faults: f64,
+    wall_ms: f64,
+    peak_rss_bytes: f64,
+    rss_bytes: f64,
+    #[serde(skip)]
+    lowtide: Option<Served>,
+}
+
+/// How Lowtide did in a process.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Served {
+    pub steps: u64,
+    pub steps_by: String,
+    pub planned_from_step: Option<u64>,
+    pub hit_rate: Option<f64>,
+    pub warnings: Vec<String>,
+}
+
+/// The middle of several numbers, and how far they spread.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub(super) struct Spread {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A workload on an allocator.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Row {
+    pub workload: &'static str,
+    pub allocator: &'static str,
+    pub runs: usize,
+    pub cpu_ms: Spread,
+    pub system_ms: Spread,
+    pub wall_ms: Spread,
+    pub faults: Spread,
+    pub peak_rss_bytes: Spread,
+    pub rss_bytes: Spread,
+    /// How Lowtide did in the last process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lowtide: Option<Served>,
+    #[serde(skip)]
+    samples: Vec<Sample>,
+}
+
+impl Bench {
+    /// Writes the programs down for Python.
+    pub fn new(python: OsString, steps: usize, warm_up: u64, threads: usize) -> Result<Self, Failure> {
+        let failed = |error| Failure::access("<temporary folder>", "write", error);
+        let folder = tempfile::tempdir().map_err(failed)?;
+        for (name, text) in PROGRAMS {
+            fs::write(folder.path().join(name), text).map_err(failed)?;
+        }
+        Ok(Self { python, folder, steps, warm_up, threads })
+    }
+
+    /// Measures once, or tells why that failed.
+    pub fn run(&self, workload: &str, contestant: &Contestant) -> Result<Sample, String> {
+        let threads = self.threads.to_string();
+        let mut command = Command::new(&self.python);
+        command
+            .arg(self.folder.path().join("one.py"))
+            .args([workload, "--steps", &self.steps.to_string(), "--warm-up", &self.warm_up.to_string()])
+            .args(["--threads", &threads])
+            .env("OMP_NUM_THREADS", &threads)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdin(Stdio::null());
+        contestant.under(&mut command);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+        let pid = child.id();
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(format!("{}: {}", output.status, last_line(&output.stderr)));
+        }
+        let line = last_line(&output.stdout);
+        let mut sample: Sample =
+            serde_json::from_str(&line).map_err(|_| format!("it printed no numbers: {}", show::name(&line)))?;
+        sample.lowtide = contestant.summary(pid).map(|summary| Served {
+            steps: summary.steps,
+            hit_rate: summary.hit_rate(),
+            steps_by: summary.steps_by,
+            planned_from_step: summary.planned_from_step,
+            warnings: summary.stepped_aside.into_iter().chain(summary.warnings).collect(),
+        });
+        Ok(sample)
+    }
+}
+
+fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    line.trim().chars().take(2000).collect()
+}
+
+impl Row {
+    /// Adds a sample to the row that it belongs to.
+    pub fn add(rows: &mut Vec<Self>, workload: &'static str, allocator: &'static str, sample: Sample) {
+        let place = rows.iter().position(|row| (row.workload, row.allocator) == (workload, allocator));
+        let place = place.unwrap_or_else(|| {
+            rows.push(Self::new(workload, allocator));
+            rows.len() - 1
+        });
+        rows[place].samples.push(sample);
+    }
+
+    fn new(workload: &'static str, allocator: &'static str) -> Self {
+        let none = Spread::default();
+        Self {
+            workload,
+            allocator,
+            runs: 0,
+            cpu_ms: none,
+            system_ms: none,
+            wall_ms: none,
+            faults: none,
+            peak_rss_bytes: none,
+            rss_bytes: none,
+            lowtide: None,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Makes numbers of the samples.
+    pub fn add_up(&mut self) {
+        let of = |number: fn(&Sample) -> f64| Spread::of(self.samples.iter().map(number).collect());
+        self.cpu_ms = of(|sample| sample.cpu_ms);
+        self.system_ms = of(|sample| sample.system_ms);
+        self.wall_ms = of(|sample| sample.wall_ms);
+        self.faults = of(|sample| sample.faults);
+        self.peak_rss_bytes = of(|sample| sample.peak_rss_bytes);
+        self.rss_bytes = of(|sample| sample.rss_bytes);
+        self.runs = self.samples.len();
+        self.lowtide = self.samples.last().and_then(|sample| sample.lowtide.clone());
+    }
+}
+
+impl Spread {
+    /// Of any numbers; zero where there are none.
+    pub fn of(mut numbers: Vec<f64>) -> Self {
+        numbers.sort_by(f64::total_cmp);
+        let (Some(&low), Some(&high)) = (numbers.first(), numbers.last()) else { return Self::default() };
+        Self { median: median(&numbers).unwrap_or_default(), low, high }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_stands_between_the_extremes() {
+        assert_eq!(Spread::of(vec![3.0, 1.0, 9.0]), Spread { median: 3.0, low: 1.0, high: 9.0 });
+        assert_eq!(Spread::of(vec![2.0, 1.0]), Spread { median: 1.5, low: 1.0, high: 2.0 });
+        assert_eq!(Spread::of(vec![]), Spread::default());
+    }
+
+    #[test]
+    fn the_programs_come_with_this_one() {
+        let bench = Bench::new("python3".into(), 1, 0, 1).unwrap();
+        assert!(["one.py", "workloads.py"].iter().all(|name| bench.folder.path().join(name).is_file()));
+    }
+
+    #[test]
+    fn samples_of_one_kind_are_one_row() {
+        let sample = |cpu_ms| Sample {
+            cpu_ms,
+            system_ms: 0.0,
+            faults: 2.0,
+            wall_ms: 1.0,
+            peak_rss_bytes: 1.0,
+            rss_bytes: 1.0,
+            lowtide: None,
+        };
+        let mut rows = Vec::new();
+        for (allocator, cpu_ms) in [("a", 1.0), ("b", 5.0), ("a", 3.0)] {
+            Row::add(&mut rows, "cnn", allocator, sample(cpu_ms));
+        }
+        rows.iter_mut().for_each(Row::add_up);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].runs, rows[0].cpu_ms.median), (2, 2.0));
+    }
+}

@@ -1,0 +1,266 @@
+//! `lowtide run`: runs a program whose memory Lowtide serves, without a change to it, and tells at the end how that went.
+
+pub(crate) mod below;
+mod compare;
+pub(crate) mod conf;
+pub(crate) mod host;
+mod huge;
+pub(crate) mod library;
+mod nodes;
+mod rounds;
+pub(crate) mod summary;
+mod text;
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use lowtide_core::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::atomic_file::Target;
+use crate::console::show;
+use crate::program::{self, Ended, KeptBack, Program, Ready, injection};
+use crate::{Answer, Console, Failure};
+use compare::{Comparison, Used};
+use host::Surroundings;
+use summary::Summaries;
+
+/// What to run, and what to serve.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct Arguments {
+    /// Serve the large blocks of any program on the host; the default
+    #[arg(long)]
+    host: bool,
+    /// Serve PyTorch's tensors on CUDA devices
+    #[arg(long)]
+    device: bool,
+    /// Serve PyTorch's large tensors on the CPU, and nothing else of the program
+    #[arg(long, conflicts_with = "host")]
+    cpu: bool,
+    /// Serve PyTorch's pinned memory at its exact size
+    #[arg(long)]
+    pinned: bool,
+    /// The most that is taken of each device: bytes, or such as 40GiB
+    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::numbers::size, requires = "device", allow_negative_numbers = true)]
+    limit: Option<Bytes>,
+    /// End the program where Lowtide cannot serve it, instead of going on without
+    #[arg(long)]
+    strict: bool,
+    /// Run it without Lowtide first, and show both side by side
+    #[arg(long)]
+    compare: bool,
+    /// How often to compare, by turns without Lowtide first and with it first; shows medians [default: 1]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::count, requires = "compare", allow_negative_numbers = true)]
+    rounds: Option<NonZeroUsize>,
+    /// Say nothing at the end
+    #[arg(short, long)]
+    quiet: bool,
+    /// Write x.json: what each process did that left a summary
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    host_memory: host::HostArguments,
+    #[command(flatten)]
+    nodes: nodes::NodeArguments,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lowtide run -- python train.py                           memory of the host
+  lowtide run --compare -- python train.py                 with and without
+  lowtide run --compare --rounds 5 -- python train.py      by turns, and medians
+  lowtide run --pages 2M --cpu-node 0 --mem-node 0 -- ./a  huge pages, one socket
+  lowtide run --device -- python train.py                  tensors on CUDA devices
+  lowtide run --device --limit 40GiB -- python train.py    on a part of each device
+
+The exit code is the program's.";
+
+/// Runs the program.
+pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
+    let target = arguments.output.as_deref().map(|path| Target::new(path, &[])).transpose()?;
+    let mut prepared = Prepared::new(arguments, console)?;
+    // Until all is told, whatever would end this process ends the program.
+    let signals = program::keep_back()?;
+    let outcome = if arguments.compare {
+        rounds::run(&mut prepared, arguments.rounds.map_or(1, NonZeroUsize::get), &signals)?
+    } else {
+        Outcome { run: Some(prepared.run(&signals)?), ..Outcome::default() }
+    };
+    if !arguments.quiet {
+        outcome.tell(&arguments.command, console);
+    }
+    let code = outcome.last().map_or(0, Ended::code);
+    let Some(target) = target else { return Ok(Answer::Ended(code)) };
+    match outcome.write(&arguments.command, &target) {
+        Ok(()) if arguments.quiet => {}
+        Ok(()) => console.say(format!("wrote {}", show::path(target.path()))),
+        Err(failure) if code == 0 => return Err(failure),
+        Err(failure) => console.report(&failure),
+    }
+    Ok(Answer::Ended(code))
+}
+
+/// A program that is ready to run.
+struct Prepared {
+    with: Ready,
+    /// For a comparison.
+    without: Ready,
+    /// Whether the host's memory is served, so that its processes leave summaries.
+    is_host: bool,
+}
+
+/// A run with Lowtide.
+struct Run {
+    ended: Ended,
+    summaries: Option<Summaries>,
+}
+
+impl Prepared {
+    fn new(arguments: &Arguments, console: &mut Console) -> Result<Self, Failure> {
+        let parts = arguments.parts();
+        let is_host = parts.contains(&"host");
+        if !is_host && let Some(flag) = arguments.host_memory.first_given() {
+            let message = format!("`{flag}` is for the host's memory, which is not served");
+            return Err(Failure::usage(message, "add `--host`"));
+        }
+        let mut program =
+            Program::new(&arguments.command).seated(arguments.nodes.seat()?).with("LOWTIDE_RUN", parts.join(","));
+        // A program without Python, or whose Python has no package, is served as well: its steps are found.
+        let injection = match injection(program.name()) {
+            Err(_) if parts == ["host"] => None,
+            found => Some(found?),
+        };
+        if is_host {
+            let library = library::find(injection.as_deref())?;
+            let told = arguments.host_memory.told(&library, Surroundings::of_process())?;
+            for warning in told.warnings {
+                console.say(format!("warning: {warning}"));
+            }
+            program = told.variables.into_iter().fold(program, |program, (name, value)| program.with(name, value));
+        }
+        if let Some(injection) = injection {
+            program = program.injected(injection)?;
+        }
+        if let Some(limit) = arguments.limit {
+            program = program.with("LOWTIDE_LIMIT", limit.get().to_string());
+        }
+        if arguments.strict {
+            program = program.with("LOWTIDE_STRICT", "1");
+        }
+        Ok(Self { with: program.ready()?, without: Program::new(&arguments.command).ready()?, is_host })
+    }
+
+    /// Runs it, with a folder of its own for what its processes write: who outlives one run is not taken for another's.
+    fn run(&mut self, signals: &KeptBack) -> Result<Run, Failure> {
+        let folder = self.is_host.then(summary::Folder::new).transpose()?;
+        if let Some(folder) = &folder {
+            self.with.set("LOWTIDE_SUMMARY", folder.path());
+        }
+        let ended = self.with.run_to_end(signals)?;
+        Ok(Run { ended, summaries: folder.map(|folder| Summaries::read(folder.path())) })
+    }
+
+    fn run_without(&mut self, signals: &KeptBack) -> Result<Ended, Failure> {
+        self.without.run_to_end(signals)
+    }
+}
+
+impl Arguments {
+    /// What is to be served, by the names that the program is told.
+    fn parts(&self) -> Vec<&'static str> {
+        let named = self.host || self.device || self.cpu || self.pinned;
+        let parts =
+            [("host", self.host || !named), ("device", self.device), ("cpu", self.cpu), ("pinned", self.pinned)];
+        parts.into_iter().filter_map(|(part, wanted)| wanted.then_some(part)).collect()
+    }
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Outcome {
+    /// The last run with Lowtide.
+    run: Option<Run>,
+    /// The run without Lowtide that ended badly, after which nothing was run.
+    failed_without: Option<Ended>,
+    /// None where no round has both.
+    comparison: Option<Comparison>,
+    /// Why there are fewer rounds than were asked for.
+    stopped: Option<String>,
+}
+
+impl Outcome {
+    /// The run that decides how this ends.
+    fn last(&self) -> Option<&Ended> {
+        self.failed_without.as_ref().or(self.run.as_ref().map(|run| &run.ended))
+    }
+
+    /// Tells how it went.
+    fn tell(&self, command: &[OsString], console: &mut Console) {
+        let served = self.run.as_ref().and_then(|run| Some((run, run.summaries.as_ref()?)));
+        let mut lines = Vec::new();
+        if let Some((run, summaries)) = served {
+            lines.extend(text::lines(summaries, &run.ended));
+        }
+        lines.extend(self.comparison.iter().flat_map(Comparison::lines));
+        lines.extend(self.stopped.clone());
+        if let Some((_, summaries)) = served {
+            lines.push(text::next(summaries, self.comparison.as_ref(), command));
+        }
+        for line in lines {
+            console.say(line);
+        }
+    }
+
+    fn write(self, command: &[OsString], target: &Target) -> Result<(), Failure> {
+        let report = Report::new(command, self);
+        let mut text = serde_json::to_vec_pretty(&report).map_err(|error| Failure::Fault(error.to_string()))?;
+        text.push(b'\n');
+        target.write_bytes(&text)
+    }
+}
+
+/// What `-o` writes. Fields are added, never removed.
+#[derive(Debug, Serialize)]
+struct Report {
+    version: u64,
+    command: Vec<String>,
+    /// By the last run.
+    #[serde(flatten)]
+    used: Option<Used>,
+    /// The summaries that processes of the last run with Lowtide left, as they were written, those with most memory first.
+    processes: Vec<Value>,
+    /// Processes that are known to have left none.
+    without_summary: Vec<u32>,
+    unreadable: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<String>,
+}
+
+impl Report {
+    fn new(command: &[OsString], outcome: Outcome) -> Self {
+        let used = outcome.last().map(Used::from);
+        let Outcome { run, comparison, stopped, .. } = outcome;
+        let pid = run.as_ref().map(|run| run.ended.pid);
+        let summaries = run.and_then(|run| run.summaries).unwrap_or_default();
+        Self {
+            version: 1,
+            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            used,
+            without_summary: pid.into_iter().filter(|&pid| !summaries.has(pid)).collect(),
+            processes: summaries.written,
+            unreadable: summaries.unreadable,
+            compare: comparison,
+            stopped,
+        }
+    }
+}
