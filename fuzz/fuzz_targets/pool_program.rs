@@ -9,7 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use lowtide_core::Bytes;
 use lowtide_memory::{FailPlan, FailWhen, Failing, Failure, Simulated, SimulatedOptions, Source};
 use lowtide_pool::program::{Program, Subject, Watching, run};
-use lowtide_pool::{Arena, ArenaOptions, Caching, Error, Expandable, LearnerOptions, Pool, TorchOptions};
+use lowtide_learn::LearnerOptions;
+use lowtide_pool::{Arena, ArenaOptions, Error, Pool};
+use lowtide_replay::{Caching, Expandable, TorchOptions};
 
 type Make = fn(Arc<dyn Source>) -> Result<Box<dyn Pool>, Error>;
 

@@ -9,17 +9,20 @@ use crate::repository::Repository;
 use crate::step::Passed;
 
 /// The crates from the bottom up, without the `lowtide-` that their packages begin with.
-const LAYERS: [(&str, u8); 10] = [
+const LAYERS: [(&str, u8); 13] = [
     ("core", 0),
     ("plan", 1),
     ("formats", 1),
     ("memory", 1),
     ("report", 1),
-    ("pool", 2),
-    ("fit", 2),
-    ("malloc", 3),
-    ("cli", 3),
-    ("python", 4),
+    ("learn", 2),
+    ("pool", 3),
+    ("replay", 4),
+    ("fit", 4),
+    ("watch", 4),
+    ("malloc", 5),
+    ("cli", 5),
+    ("python", 6),
 ];
 
 /// Stands outside the layers: it may use any crate, and no crate may use it.

@@ -20,6 +20,7 @@ pub use lifetime::{Gap, Lifetime, Window};
 pub use plan::{Placement, Plan};
 pub use problem::{Buffer, BufferIndex, Class, Pool, PoolIndex, Problem, ProblemError};
 pub use trace::{
-    Action, AddressRange, Block, BlockIndex, Event, ExtraColumn, RangeIndex, StepIndex, StreamId, TextIndex, Trace,
+    Action, AddressRange, Block, BlockIndex, Event, ExtraColumn, RangeIndex, StepIndex, StreamId, TextIndex, ThreadId,
+    Trace,
 };
 pub use usage::{Clock, Label, Layout, Origin, StepEnd, Usage};

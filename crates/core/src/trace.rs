@@ -18,6 +18,10 @@ pub struct TextIndex(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct StreamId(pub u64);
 
+/// A thread of the program, as whoever records or serves it numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ThreadId(pub u64);
+
 /// A training or inference step, counted from one; what precedes step 1 is set-up and belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StepIndex(pub u64);

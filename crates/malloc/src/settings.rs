@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use lowtide_core::Bytes;
+use lowtide_learn::LearnerOptions;
 use lowtide_memory::Pages;
-use lowtide_pool::{HostArenaOptions, LearnerOptions};
+use lowtide_pool::HostArenaOptions;
 
 use crate::below;
 

@@ -6,7 +6,7 @@
 use std::arch::global_asm;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lowtide_pool::ThreadId;
+use lowtide_core::ThreadId;
 
 global_asm!(
     ".pushsection .tbss.lowtide,\"awT\",@nobits",

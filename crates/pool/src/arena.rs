@@ -24,8 +24,8 @@ use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_memory::Source;
 
 use crate::error::Error;
-use crate::learner::{LearnerOptions, Served};
 use crate::pool::{Address, Pool, Request, Stats};
+use lowtide_learn::{LearnerOptions, Served};
 use serving::{Given, Serving};
 use stage::Found;
 use state::State;

@@ -7,8 +7,6 @@ mod device;
 mod history;
 mod shortage;
 mod still;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +17,7 @@ use lowtide_memory::{Error as SourceError, Source};
 
 use crate::arena::{ArenaOptions, Living};
 use crate::error::Error;
-use crate::pool::{Address, Request};
+use crate::pool::{Address, Pool, Request};
 
 pub use captures::Capture;
 use device::Device;
@@ -31,6 +29,10 @@ const MOST: usize = 64;
 
 /// Makes the source of a device's memory when the device is first used.
 pub type Opener = Box<dyn Fn(u32) -> Result<Arc<dyn Source>, SourceError> + Send + Sync>;
+
+/// Makes the pool that serves what is allocated while a graph is captured. A block of it may be used again only by the stream
+/// that freed it, which the graph keeps in order.
+pub type CapturePool = fn(Arc<dyn Source>) -> Box<dyn Pool>;
 
 /// What all devices of a fleet have in common.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +55,7 @@ impl Default for FleetOptions {
 pub struct Fleet {
     devices: Box<[OnceLock<Device>]>,
     open: Opener,
+    capture_pool: CapturePool,
     opening: Mutex<()>,
     options: FleetOptions,
     /// Whether a step is over and waits for the next allocation to be closed.
@@ -62,10 +65,11 @@ pub struct Fleet {
 
 impl Fleet {
     /// A fleet of no device yet.
-    pub fn new(open: Opener, options: FleetOptions) -> Self {
+    pub fn new(open: Opener, capture_pool: CapturePool, options: FleetOptions) -> Self {
         Self {
             devices: (0..MOST).map(|_| OnceLock::new()).collect(),
             open,
+            capture_pool,
             opening: Mutex::new(()),
             options,
             over: AtomicBool::new(false),
@@ -229,7 +233,7 @@ impl Fleet {
             return Ok(device);
         }
         let source = (self.open)(number).map_err(Error::Source)?;
-        let device = Device::new(number, source, &self.options)?;
+        let device = Device::new(number, source, self.capture_pool, &self.options)?;
         Ok(place.get_or_init(|| device))
     }
 }

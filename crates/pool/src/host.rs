@@ -1,7 +1,7 @@
 //! The arena under a program's own `malloc`: blocks of 32 KiB and more in one long range of host memory. Placement works on
 //! addresses; pages follow by themselves when they are touched, and go back when nothing has used them for a while.
 //!
-//! Between steps of a program that repeats, the [learner](crate::Learner)'s plan gets a run of free memory as its ground:
+//! Between steps of a program that repeats, the [learner](lowtide_learn::Learner)'s plan gets a run of free memory as its ground:
 //! once steps are met to the last block, and the program closes them itself, planned blocks come and go without a lock. All
 //! others are placed around them.
 //!
@@ -23,15 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 use lowtide_memory::{Error as MemoryError, Expanse, HostOptions, Pages};
 
 use crate::arena::UNIT;
 use crate::arena::serving::{Given, Serving};
 use crate::arena::stage::Found;
 use crate::error::Error;
-use crate::learner::LearnerOptions;
-use crate::pool::{Address, Request, ThreadId};
+use crate::pool::{Address, Request};
+use lowtide_learn::LearnerOptions;
 use state::{State, Taken};
 
 /// How a [`HostArena`] works.

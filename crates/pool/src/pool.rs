@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 
 use crate::error::Error;
 
@@ -16,10 +16,6 @@ impl fmt::Display for Address {
         write!(f, "{:#x}", self.0)
     }
 }
-
-/// A thread of the program, as its caller numbers them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct ThreadId(pub u64);
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

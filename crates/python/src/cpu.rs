@@ -7,8 +7,9 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lowtide_core::{Align, Bytes};
+use lowtide_learn::LearnerOptions;
 use lowtide_memory::{Host, HostOptions, Pages};
-use lowtide_pool::{Address, Arena, ArenaOptions, LearnerOptions, Pool, Request};
+use lowtide_pool::{Address, Arena, ArenaOptions, Pool, Request};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -103,7 +104,7 @@ fn serve(bytes: usize) -> Option<DataPtr> {
     let serving = SERVING.get().filter(|serving| bytes >= serving.threshold && !threads::is_forked())?;
     let request = Request {
         align: ALIGN.unwrap_or(Align::ONE),
-        thread: lowtide_pool::ThreadId(threads::number()),
+        thread: lowtide_core::ThreadId(threads::number()),
         ..Request::new(Bytes::new(bytes as u64))
     };
     let address = serving.arena.alloc(&request).ok()?;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use lowtide_core::Bytes;
 use lowtide_formats::write_trace_gzip;
-use lowtide_pool::{ArenaOptions, DeviceStats, FleetOptions, LearnerOptions};
+use lowtide_learn::LearnerOptions;
+use lowtide_pool::{ArenaOptions, DeviceStats, FleetOptions};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};

@@ -7,6 +7,7 @@ use lowtide_core::Bytes;
 use lowtide_memory::cuda::{self, CudaDevice};
 use lowtide_memory::{Simulated, SimulatedOptions, Source};
 use lowtide_pool::{Fleet, FleetOptions, Opener};
+use lowtide_replay::TorchOptions;
 
 use crate::{steps, threads};
 
@@ -46,7 +47,8 @@ pub(crate) fn open(kind: Kind, options: FleetOptions) -> bool {
             USED_AT.store(threads::forks(), Ordering::Relaxed);
             open(device)
         };
-        Fleet::new(Box::new(noted), options)
+        // What PyTorch itself does with the memory of a graph.
+        Fleet::new(Box::new(noted), |source| TorchOptions::default().pool(source), options)
     });
     if is_first {
         threads::watch_forks();

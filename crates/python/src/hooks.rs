@@ -6,8 +6,9 @@
 use std::ffi::{c_double, c_int, c_void};
 use std::ptr;
 
+use lowtide_core::ThreadId;
 use lowtide_core::{Align, Bytes, StreamId};
-use lowtide_pool::{Address, Capture, Error, Fleet, Request, ThreadId};
+use lowtide_pool::{Address, Capture, Error, Fleet, Request};
 
 use crate::callable::Callable;
 use crate::fleet::{self, fleet};

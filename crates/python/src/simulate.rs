@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use lowtide_core::{Bytes, Trace};
 use lowtide_formats::Input;
-use lowtide_pool::{ArenaOptions, LearnerOptions, ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
+use lowtide_learn::LearnerOptions;
+use lowtide_pool::ArenaOptions;
+use lowtide_replay::{ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lowtide_core::Bytes;
-use lowtide_pool::{Replay, ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
+use lowtide_replay::{Replay, ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
 use serde::Serialize;
 
 use crate::arguments::view::View;
@@ -211,7 +211,7 @@ pub(crate) fn play(
     name: &str,
 ) -> Result<Option<Replay>, Failure> {
     let line = progress::Counting::new(&format!("playing {name} on {}", strategy.name()));
-    let mut watch = |progress: lowtide_pool::ReplayProgress| {
+    let mut watch = |progress: lowtide_replay::ReplayProgress| {
         line.show(progress.played, progress.of);
         if was_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
+use lowtide_learn::{Carried, StepPlan};
 use lowtide_memory::Error as SourceError;
 use rustc_hash::FxHashMap;
 
@@ -12,7 +13,6 @@ use super::heap::Holder;
 use super::serving::Serving;
 use super::stage::Stage;
 use super::state::{Home, State};
-use crate::learner::{Carried, StepPlan};
 
 /// A grain of new memory under a stage. It moves no more, so that it is as large as is handy.
 const GRAIN: u64 = 64 << 20;
@@ -56,7 +56,7 @@ impl State {
     }
 
     fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Result<Arc<StepPlan>, SourceError> {
-        let around = self.learning.as_ref().and_then(|learning| learning.learner.around(plan, carried));
+        let around = self.learning.as_ref().and_then(|learning| learning.learner.plan_around(plan, carried));
         around.map(Arc::new).ok_or(SourceError::OutOfMemory { asked: plan.height })
     }
 

@@ -1,11 +1,11 @@
 //! What an arena holds, for whoever asks: in sum, and block by block, those of the plan included.
 
 use lowtide_core::Bytes;
+use lowtide_learn::Slot;
 
 use super::Living;
 use super::serving::Serving;
 use super::state::State;
-use crate::learner::Slot;
 use crate::pool::{Address, Stats};
 
 impl State {

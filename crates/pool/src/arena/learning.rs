@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lowtide_core::{Align, Bytes};
+use lowtide_learn::{Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::serving::Serving;
-use crate::learner::{
-    Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket,
-};
 use crate::pool::Request;
 
 /// A learner and its place in the program.

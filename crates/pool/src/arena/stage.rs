@@ -15,9 +15,9 @@ mod tests;
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use lowtide_learn::{Cursor, Lane, Served, Slot, StepPlan};
 use rustc_hash::FxHashMap;
 
-use crate::learner::{Cursor, Lane, Served, Slot, StepPlan};
 use crate::pool::Request;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};

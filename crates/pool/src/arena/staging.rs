@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
+use lowtide_learn::{Advice, Served, StepPlan};
 use lowtide_memory::Error as SourceError;
 
 use super::ground::{Ground, Piece};
 use super::stage::Found;
 use super::state::{Block, Home, State};
-use crate::learner::{Advice, Served, StepPlan};
 use crate::pool::{Address, Request};
 
 /// Plans of more slots are not served: every slot knows all that share its addresses.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use lowtide_core::{Bytes, StreamId};
+use lowtide_learn::{Served, Signature, StepPlan};
 use lowtide_memory::{Error as SourceError, Mark, Source};
 use rustc_hash::FxHashMap;
 
@@ -16,7 +17,6 @@ use super::serving::Serving;
 use super::streams::{Freed, Queues};
 use super::{ArenaOptions, UNIT};
 use crate::error::Error;
-use crate::learner::{Served, Signature, StepPlan};
 use crate::pool::{Address, Request};
 
 /// Blocks from this size on have a heap of their own, so that small ones do not lie between them.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use lowtide_core::{Bytes, StreamId};
+use lowtide_core::{Bytes, StreamId, ThreadId};
+use lowtide_learn::LearnerOptions;
 use lowtide_memory::{CallKind, FailPlan, FailWhen, Failing, Failure, Lag, Simulated, SimulatedOptions, Source};
 
 use super::{Arena, ArenaOptions};
 use crate::error::Error;
-use crate::learner::LearnerOptions;
-use crate::pool::{Address, Pool, Request, ThreadId};
+use crate::pool::{Address, Pool, Request};
 
 const MIB: u64 = 1 << 20;
 

@@ -10,10 +10,10 @@ use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::Source;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::CapturePool;
 use super::still::Still;
 use crate::error::Error;
 use crate::pool::{Address, Pool, Request};
-use crate::torch::{Caching, TorchOptions};
 
 /// The pool of a capture, as the framework names it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,14 +24,15 @@ type Filter = Box<dyn Fn(StreamId) -> bool + Send>;
 #[derive(Debug)]
 pub(super) struct Captures {
     source: Arc<dyn Source>,
+    make: CapturePool,
     /// How many captures are under way, and how many pools there are: both are zero nearly always.
     recording: AtomicUsize,
     existing: AtomicUsize,
-    books: Mutex<Books>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Books {
+struct State {
     recordings: Vec<(Capture, Filter)>,
     pools: FxHashMap<Capture, Private>,
     /// Blocks of the arena that were freed while a capture was under way.
@@ -39,7 +40,7 @@ struct Books {
 }
 
 struct Private {
-    pool: Caching,
+    pool: Box<dyn Pool>,
     /// The graphs that use it.
     users: usize,
     live: FxHashMap<Address, StreamId>,
@@ -48,27 +49,30 @@ struct Private {
 }
 
 impl Captures {
-    pub(super) fn new(source: Arc<dyn Source>) -> Self {
+    pub(super) fn new(source: Arc<dyn Source>, make: CapturePool) -> Self {
         let (recording, existing) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { source, recording, existing, books: Mutex::default() }
+        Self { source, make, recording, existing, state: Mutex::default() }
     }
 
     pub(super) fn begin(&self, capture: Capture, belongs: Filter) {
-        let mut books = self.books();
-        let private = books.pools.entry(capture).or_insert_with(|| Private::new(&self.source));
+        let mut state = self.state();
+        let private = state
+            .pools
+            .entry(capture)
+            .or_insert_with(|| Private::new((self.make)(Arc::new(Still::new(Arc::clone(&self.source))))));
         private.users += 1;
-        books.recordings.push((capture, belongs));
-        self.count(&books);
+        state.recordings.push((capture, belongs));
+        self.count(&state);
     }
 
     /// Ends a capture, and hands over what was [kept](Self::keep) for the end of the last one.
     pub(super) fn end(&self, capture: Capture) -> Vec<(Address, Bytes)> {
-        let mut books = self.books();
-        if let Some(last) = books.recordings.iter().rposition(|(other, _)| *other == capture) {
-            drop(books.recordings.remove(last));
+        let mut state = self.state();
+        if let Some(last) = state.recordings.iter().rposition(|(other, _)| *other == capture) {
+            drop(state.recordings.remove(last));
         }
-        self.count(&books);
-        if books.recordings.is_empty() { mem::take(&mut books.kept) } else { Vec::new() }
+        self.count(&state);
+        if state.recordings.is_empty() { mem::take(&mut state.kept) } else { Vec::new() }
     }
 
     /// Whether a capture is under way: streams may then not be marked, and nothing waited for.
@@ -81,20 +85,20 @@ impl Captures {
         if !self.is_recording() {
             return false;
         }
-        let mut books = self.books();
-        let recording = !books.recordings.is_empty();
+        let mut state = self.state();
+        let recording = !state.recordings.is_empty();
         if recording {
-            books.kept.push((address, bytes));
+            state.kept.push((address, bytes));
         }
         recording
     }
 
     pub(super) fn release(&self, capture: Capture) {
-        let mut books = self.books();
-        if let Some(private) = books.pools.get_mut(&capture) {
+        let mut state = self.state();
+        if let Some(private) = state.pools.get_mut(&capture) {
             private.users = private.users.saturating_sub(1);
         }
-        self.sweep(&mut books);
+        self.sweep(&mut state);
     }
 
     /// A block for a capture, where the stream belongs to one.
@@ -102,9 +106,9 @@ impl Captures {
         if !self.is_recording() {
             return None;
         }
-        let mut books = self.books();
-        let capture = books.recordings.iter().rev().find(|(_, belongs)| belongs(request.stream))?.0;
-        let private = books.pools.get_mut(&capture)?;
+        let mut state = self.state();
+        let capture = state.recordings.iter().rev().find(|(_, belongs)| belongs(request.stream))?.0;
+        let private = state.pools.get_mut(&capture)?;
         Some(private.pool.alloc(request).inspect(|&address| {
             private.live.insert(address, request.stream);
         }))
@@ -112,21 +116,21 @@ impl Captures {
 
     /// Takes a block back, where it is one of a capture.
     pub(super) fn free(&self, address: Address) -> Option<Result<(), Error>> {
-        let mut books = self.owning(address)?;
-        let private = books.pools.values_mut().find(|private| private.live.contains_key(&address))?;
+        let mut state = self.owning(address)?;
+        let private = state.pools.values_mut().find(|private| private.live.contains_key(&address))?;
         private.live.remove(&address);
         let kept = private.shared.remove(&address);
         let outcome = if kept { Ok(()) } else { private.pool.free(address) };
         if private.users == 0 {
-            self.sweep(&mut books);
+            self.sweep(&mut state);
         }
         Some(outcome)
     }
 
     /// Whether the block is one of a capture; where the stream is not its own, it is then not used again in its graphs.
     pub(super) fn record(&self, address: Address, stream: StreamId) -> bool {
-        let Some(mut books) = self.owning(address) else { return false };
-        let private = books.pools.values_mut().find(|private| private.live.contains_key(&address));
+        let Some(mut state) = self.owning(address) else { return false };
+        let private = state.pools.values_mut().find(|private| private.live.contains_key(&address));
         private.is_some_and(|private| {
             if private.live.get(&address) != Some(&stream) {
                 private.shared.insert(address);
@@ -138,52 +142,51 @@ impl Captures {
     /// Gives back the pools that nothing uses.
     pub(super) fn trim(&self) {
         if self.existing.load(Ordering::Acquire) != 0 {
-            self.sweep(&mut self.books());
+            self.sweep(&mut self.state());
         }
     }
 
-    fn owning(&self, address: Address) -> Option<MutexGuard<'_, Books>> {
+    fn owning(&self, address: Address) -> Option<MutexGuard<'_, State>> {
         if self.existing.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let books = self.books();
-        books.pools.values().any(|private| private.live.contains_key(&address)).then_some(books)
+        let state = self.state();
+        state.pools.values().any(|private| private.live.contains_key(&address)).then_some(state)
     }
 
-    fn sweep(&self, books: &mut Books) {
+    fn sweep(&self, state: &mut State) {
         let is_unused = |private: &Private| private.users == 0 && private.live.is_empty();
         // To wait would end a capture that is under way.
-        if !books.recordings.is_empty() || !books.pools.values().any(is_unused) {
+        if !state.recordings.is_empty() || !state.pools.values().any(is_unused) {
             return;
         }
         // The last launch of a graph may still run. Without knowing that it does not, the memory stays.
         if self.source.drain().is_ok() {
-            books.pools.retain(|_, private| !is_unused(private));
+            state.pools.retain(|_, private| !is_unused(private));
         }
-        self.count(books);
+        self.count(state);
     }
 
-    fn count(&self, books: &Books) {
-        self.recording.store(books.recordings.len(), Ordering::Release);
-        self.existing.store(books.pools.len(), Ordering::Release);
+    fn count(&self, state: &State) {
+        self.recording.store(state.recordings.len(), Ordering::Release);
+        self.existing.store(state.pools.len(), Ordering::Release);
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Private {
-    fn new(source: &Arc<dyn Source>) -> Self {
-        let pool = Caching::new(Arc::new(Still::new(Arc::clone(source))), TorchOptions::default());
+    fn new(pool: Box<dyn Pool>) -> Self {
         Self { pool, users: 0, live: FxHashMap::default(), shared: FxHashSet::default() }
     }
 }
 
-impl fmt::Debug for Books {
+impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let recordings: Vec<Capture> = self.recordings.iter().map(|(capture, _)| *capture).collect();
         let pools: Vec<&Capture> = self.pools.keys().collect();
-        f.debug_struct("Books").field("recordings", &recordings).field("pools", &pools).finish_non_exhaustive()
+        f.debug_struct("State").field("recordings", &recordings).field("pools", &pools).finish_non_exhaustive()
     }
 }

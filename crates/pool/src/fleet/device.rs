@@ -4,15 +4,15 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lowtide_core::{Bytes, StepIndex, StreamId};
+use lowtide_learn::Served;
 use lowtide_memory::{Calls, Limited, Source};
 
-use super::FleetOptions;
 use super::captures::{Capture, Captures};
 use super::counts::Counts;
 use super::history::History;
+use super::{CapturePool, FleetOptions};
 use crate::arena::{Arena, UNIT};
 use crate::error::Error;
-use crate::learner::Served;
 use crate::pool::{Address, Pool, Request};
 
 /// What a device holds and did.
@@ -61,10 +61,15 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(number: u32, source: Arc<dyn Source>, options: &FleetOptions) -> Result<Self, Error> {
+    pub(super) fn new(
+        number: u32,
+        source: Arc<dyn Source>,
+        capture_pool: CapturePool,
+        options: &FleetOptions,
+    ) -> Result<Self, Error> {
         let source = Arc::new(Limited::new(source, options.limit));
         let arena = Arena::new(Arc::clone(&source) as Arc<dyn Source>, options.arena.clone())?;
-        let captures = Captures::new(Arc::clone(&source) as Arc<dyn Source>);
+        let captures = Captures::new(Arc::clone(&source) as Arc<dyn Source>, capture_pool);
         let history = History::new(options.history);
         Ok(Self { number, source, arena, captures, history, counts: Counts::default(), owed: Mutex::default() })
     }

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lowtide_core::{Action, Block, BlockIndex, Bytes, Event, StepIndex, StreamId, TextIndex, Trace};
+use lowtide_core::{Action, Block, BlockIndex, Bytes, Event, StepIndex, StreamId, TextIndex, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
-use crate::pool::{Address, Request, ThreadId};
+use crate::pool::{Address, Request};
 
 /// How many closed parts are kept.
 const KEPT: usize = 4;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use lowtide_core::Bytes;
+use lowtide_learn::Served;
 use lowtide_memory::{Expanse, Span};
 use rustc_hash::FxHashMap;
 
@@ -19,7 +20,6 @@ use crate::arena::runs::Runs;
 use crate::arena::serving::Serving;
 use crate::arena::stage::Found;
 use crate::error::Error;
-use crate::learner::Served;
 use crate::pool::{Address, Request};
 
 /// How much is opened at least when more is needed, and what openings are multiples of.

@@ -4,13 +4,13 @@ use std::mem;
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
+use lowtide_learn::{Advice, Served, StepPlan};
 
 use super::border::Border;
 use super::state::{Block, HUGE, State, learning};
 use crate::arena::UNIT;
 use crate::arena::serving::Serving;
 use crate::arena::stage::Stage;
-use crate::learner::{Advice, Served, StepPlan};
 
 /// Plans of more slots are not served: every slot knows all that share its addresses.
 const MOST_SLOTS: usize = 1 << 16;

@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use lowtide_core::Bytes;
+use lowtide_core::ThreadId;
+use lowtide_learn::LearnerOptions;
 use lowtide_memory::{HostOptions, Pages};
 use proptest::prelude::*;
 
 use super::{HostArena, HostArenaOptions};
 use crate::error::Error;
-use crate::learner::LearnerOptions;
-use crate::pool::ThreadId;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

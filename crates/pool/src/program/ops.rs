@@ -1,8 +1,8 @@
 //! What a program is made of, and how bytes are read as one.
 
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 
-use crate::pool::{Request, ThreadId};
+use crate::pool::Request;
 
 const MIB: u64 = 1 << 20;
 

@@ -1,7 +1,7 @@
 //! Programs made up at random, by whoever finds smaller ones that fail too, and from a seed.
 
+use lowtide_core::ThreadId;
 use lowtide_core::{Align, Bytes, StreamId};
-use lowtide_pool::ThreadId;
 use lowtide_pool::program::{Ask, Misuse, Op, Program, run};
 use proptest::collection::vec;
 use proptest::prelude::*;

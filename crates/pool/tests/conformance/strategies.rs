@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lowtide_learn::LearnerOptions;
 use lowtide_memory::Source;
-use lowtide_pool::{Arena, ArenaOptions, Caching, Error, Expandable, LearnerOptions, Pool, TorchOptions};
+use lowtide_pool::{Arena, ArenaOptions, Error, Pool};
+use lowtide_replay::{Caching, Expandable, TorchOptions};
 
 pub type Made = Result<Box<dyn Pool>, Error>;
 

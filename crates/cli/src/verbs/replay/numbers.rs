@@ -1,7 +1,7 @@
 //! A replay in numbers: the flat object that `--format json` prints for an allocator.
 
 use lowtide_core::Bytes;
-use lowtide_pool::{Refusal, Replay, Strategy};
+use lowtide_replay::{Refusal, Replay, Strategy};
 use serde::Serialize;
 
 use crate::input::recorded::Recorded;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use lowtide_core::Bytes;
-use lowtide_pool::{Replay, ReplayError, Setting, Strategy, Sweep, SweepProgress, sweep};
+use lowtide_replay::{Replay, ReplayError, Setting, Strategy, Sweep, SweepProgress, sweep};
 use serde::Serialize;
 
 use super::numbers::Numbers;

@@ -1,9 +1,9 @@
 //! Plans and requests for the tests of the stage.
 
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
+use lowtide_learn::{Lane, Slot, StepPlan};
 
-use crate::learner::{Lane, Slot, StepPlan};
-use crate::pool::{Request, ThreadId};
+use crate::pool::Request;
 
 pub(super) const KIB: u64 = 1 << 10;
 

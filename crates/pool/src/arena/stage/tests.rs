@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
+use lowtide_learn::Served;
 
 use super::fixtures::{KIB, of_slots, plan, request, slot};
 use super::{Found, Stage};
-use crate::learner::Served;
 
 /// A stage of slots: the thread that asks for each, its offset and its size.
 fn stage(slots: &[(u64, u64, u64)]) -> Stage {

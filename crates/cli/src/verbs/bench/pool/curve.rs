@@ -1,6 +1,7 @@
 //! The curve of waste against driver calls: the same runs on arenas that may make fewer or more of them.
 
-use lowtide_pool::{ArenaOptions, ReplayOptions, Strategy};
+use lowtide_pool::ArenaOptions;
+use lowtide_replay::{ReplayOptions, Strategy};
 use serde::Serialize;
 
 use super::Run;

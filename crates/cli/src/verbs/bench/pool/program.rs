@@ -4,9 +4,11 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use lowtide_core::ThreadId;
 use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_learn::LearnerOptions;
 use lowtide_memory::{Simulated, SimulatedOptions};
-use lowtide_pool::{Address, Arena, ArenaOptions, LearnerOptions, Pool, Request, ThreadId};
+use lowtide_pool::{Address, Arena, ArenaOptions, Pool, Request};
 use serde::Serialize;
 
 use crate::Failure;

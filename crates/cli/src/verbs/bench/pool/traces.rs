@@ -1,7 +1,7 @@
 //! Recorded runs on all allocators, with what is to be reached beside.
 
 use lowtide_core::{Action, StreamId, Trace};
-use lowtide_pool::{Replay, ReplayOptions, Strategy, TorchOptions, Warm, is_repeating};
+use lowtide_replay::{Replay, ReplayOptions, Strategy, TorchOptions, Warm, is_repeating};
 use serde::Serialize;
 
 use super::Run;
