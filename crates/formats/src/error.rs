@@ -1,15 +1,17 @@
 //! Why an input was refused. One [`Error`] for the whole crate: where it is wrong, what is wrong, and what the
 //! caller can do about it.
 
+mod hint;
 mod kind;
+pub(crate) mod shorten;
 
 use std::fmt;
 use std::io;
 
 use lowtide_core::{BufferIndex, ProblemError};
 
-use crate::decompress::GzipFault;
-use crate::shorten::shorten_message;
+use crate::reading::decompress::GzipFault;
+use shorten::shorten_message;
 
 pub use kind::ErrorKind;
 

@@ -4,12 +4,11 @@ use std::io::Read;
 
 use lowtide_core::{Problem, Trace};
 
-use crate::header::{Dialect, Header};
 use crate::json::{self, Kind};
-use crate::open::{Opened, open};
-use crate::{
-    Error, Lifetimes, PlanFile, Run, Snapshot, html, lifetimes, plan_file, problem_json, snapshot, trace_read,
-};
+use crate::reading::header::{Dialect, Header};
+use crate::reading::open::{Opened, open};
+use crate::usage::html;
+use crate::{Error, Lifetimes, PlanFile, Run, Snapshot, lifetimes, plan, problem, snapshot, trace};
 
 /// What a file held.
 #[derive(Clone, Debug)]
@@ -41,14 +40,14 @@ impl Input {
                 let header = Header::read(&mut records)?;
                 match header.dialect()? {
                     Dialect::Lifetimes => lifetimes::read(records, &header).map(Self::Lifetimes),
-                    Dialect::Trace => trace_read::read(records, &header).map(Self::Trace),
+                    Dialect::Trace => trace::read(records, &header).map(Self::Trace),
                 }
             }
             Opened::Pickle(reader) => snapshot::read(reader).map(Self::Snapshot),
             Opened::Html(start, rest) => html::read(start, rest).map(Self::Report),
             Opened::Json(text) => match json::kind(&text, "`problem` or `plan`")? {
-                Kind::Problem => problem_json::read(&text).map(Self::Problem),
-                Kind::Plan => plan_file::read_json(&text).map(Self::Plan),
+                Kind::Problem => problem::read(&text).map(Self::Problem),
+                Kind::Plan => plan::read_json(&text).map(Self::Plan),
             },
         }
     }

@@ -11,7 +11,7 @@ use serde::ser::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::value::RawValue;
 
-use crate::shorten::shorten;
+use crate::error::shorten::shorten;
 use crate::{Error, ErrorKind};
 
 /// The version that is read and written.

@@ -1,31 +1,10 @@
 //! PyTorch memory snapshots: the pickle that `torch.cuda.memory._dump_snapshot` writes, read without carrying out
 //! anything in it and without building its tree, as a trace with remarks.
 
-mod before;
-mod chunks;
-mod clock;
-mod columns;
 mod contents;
 mod convert;
-mod fault;
-mod lists;
-mod machine;
-mod memo;
-mod merge;
 mod note;
-mod occupancy;
-mod opcode;
-mod ranges;
-mod records;
-mod rows;
-mod sites;
-mod source;
-mod steps;
-mod table;
-mod texts;
-mod unread;
-mod value;
-mod words;
+mod pickle;
 
 use std::io::Read;
 
@@ -33,11 +12,11 @@ use lowtide_core::Trace;
 
 use crate::Error;
 
-pub use fault::PickleFault;
 pub use note::Note;
+pub use pickle::fault::PickleFault;
 
 /// The first byte of every pickle that can be a snapshot.
-pub(crate) const FIRST_BYTE: u8 = opcode::PROTO;
+pub(crate) const FIRST_BYTE: u8 = pickle::opcode::PROTO;
 
 /// What a snapshot tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,5 +31,5 @@ pub struct Snapshot {
 
 /// Reads a snapshot, in memory that grows with its events and not with its bytes.
 pub(crate) fn read<'a>(reader: Box<dyn Read + 'a>) -> Result<Snapshot, Error> {
-    convert::convert(machine::read(reader)?)
+    convert::convert(pickle::machine::read(reader)?)
 }

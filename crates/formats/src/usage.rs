@@ -13,11 +13,13 @@
 
 mod columns;
 mod header;
+pub(crate) mod html;
 mod layouts;
 mod read;
 mod values;
 mod write;
 
+pub use html::{USAGE_ELEMENT, usage_element};
 pub(crate) use read::read;
 pub use write::write_usage;
 

@@ -21,8 +21,8 @@ mod tests;
 
 use lowtide_core::{Alive, Bytes, Explanation, Lifetime, Moment, Problem, ProblemError, StepIndex, Usage};
 
-use crate::lifetimes::StepError;
 use crate::options::Options;
+use crate::recorded::lifetimes::StepError;
 use crate::solve::SolveError;
 use account::Account;
 use curve::Curve;

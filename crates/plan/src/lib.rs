@@ -9,39 +9,21 @@
 //! The crate also runs inside other people's processes: it starts threads only while it solves, only as many as it
 //! is given, and keeps none.
 
-mod bits;
-mod blame;
-mod budget;
-mod effort;
-mod exact;
 mod explain;
-mod greedy;
-mod lifetimes;
-mod online;
+mod judge;
 mod options;
 mod outcome;
-mod overlaps;
-mod pools;
-mod random;
-mod repair;
-mod rigid;
-mod room;
-mod rows;
-mod schedule;
-mod share;
-mod skyline;
+mod prepare;
+mod recorded;
+mod search;
 mod solve;
-mod spill;
-mod spots;
-mod strip;
-mod usage;
-mod validate;
+mod solvers;
 
 pub use explain::{At, ExplainError, explain, live};
-pub use lifetimes::StepError;
+pub use judge::validate::{Verdict, validate};
 pub use options::{Options, Techniques};
 pub use outcome::{Blame, Fits, Outcome, Solver, Stopped};
-pub use schedule::MOST_THREADS;
+pub use recorded::lifetimes::StepError;
+pub use recorded::usage::{run_usage, step_usage, unshared};
+pub use search::schedule::MOST_THREADS;
 pub use solve::{Progress, SolveError, lower_bound, solve};
-pub use usage::{run_usage, step_usage, unshared};
-pub use validate::{Verdict, validate};

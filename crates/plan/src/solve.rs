@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use lowtide_core::{Align, BufferIndex, Bytes, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
 
-use crate::blame;
-use crate::budget::Budget;
+use crate::judge::blame;
+use crate::judge::validate::{Verdict, validate};
 use crate::options::Options;
 use crate::outcome::{Blame, Fits, Outcome, Solver, Stopped};
-use crate::pools::{self, Attempt};
-use crate::random::Random;
-use crate::rigid::{self, Ties};
-use crate::share::Sharing;
-use crate::validate::{Verdict, validate};
+use crate::prepare::rigid::{self, Ties};
+use crate::prepare::share::Sharing;
+use crate::search::budget::Budget;
+use crate::search::pools::{self, Attempt};
+use crate::search::random::Random;
 
 /// Why there is no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

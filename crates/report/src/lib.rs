@@ -6,34 +6,24 @@
 
 mod alive;
 mod curve;
-mod detail;
 mod difference;
 mod explained;
-mod explained_json;
-mod findings;
 mod groups;
-mod hilbert;
 mod ink;
 mod numbers;
 mod page;
-mod scene;
 mod site;
 mod terminal;
-mod watched;
-mod words;
 
 pub use alive::{Holding, alive_at, peak};
 pub use curve::Curve;
-pub use detail::{Detail, Merged};
 pub use difference::{Difference, differences};
-pub use explained::{explained, moment_parts};
-pub use explained_json::ExplanationNumbers;
-pub use findings::{Finding, Findings};
+pub use explained::{ExplanationNumbers, Finding, Findings, explained, moment_parts};
 pub use groups::{Group, Grouping, group};
 pub use ink::Ink;
 pub use numbers::{counted, thousands};
-pub use page::{Page, page};
-pub use scene::{Shown, carried};
+pub use page::{
+    Detail, Merged, Page, Shown, Watched, WatchedAction, WatchedSeries, WatchedTrend, carried, page, watched,
+};
 use site::line;
 pub use terminal::terminal;
-pub use watched::{Watched, WatchedAction, WatchedSeries, WatchedTrend, watched};

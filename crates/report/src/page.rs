@@ -1,13 +1,21 @@
 //! The report as one HTML page: style, scripts and data inside, nothing loaded from anywhere.
 
+mod detail;
+mod hilbert;
+mod scene;
+mod watched;
+
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lowtide_core::{Bytes, Moment};
 
-use crate::scene::{self, Shown};
 use crate::{Difference, Finding, Findings, Group, Grouping, alive_at, counted, group, peak};
+
+pub use detail::{Detail, Merged};
+pub use scene::{Shown, carried};
+pub use watched::{Watched, WatchedAction, WatchedSeries, WatchedTrend, watched};
 
 /// What goes into a page.
 #[derive(Clone, Debug)]

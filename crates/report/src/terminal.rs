@@ -77,7 +77,7 @@ fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
     let at = column_of(moment.time).min(columns - 1);
     let mark = if ink == Ink::Ascii { '^' } else { '▲' };
     let step = moment.step.map(|step| format!(", step {step}")).unwrap_or_default();
-    let words = format!("peak at event {}{step}", crate::words::event(moment.time));
+    let words = format!("peak at event {}{step}", crate::explained::words::event(moment.time));
     let line = if at + 2 + words.chars().count() <= columns {
         format!("{:LABEL$} {:at$}{mark} {words}", "", "")
     } else {

@@ -4,8 +4,8 @@ use std::io;
 
 use lowtide_core::ProblemError;
 
+use super::shorten::shorten_message;
 use crate::PickleFault;
-use crate::shorten::shorten_message;
 
 /// What is wrong with an input.
 #[derive(Debug, thiserror::Error)]

@@ -1,29 +1,40 @@
 //! From what a snapshot holds to a trace: what was there before the first event, then the events of all devices in
 //! order of time, with the ends of steps between them.
 
+mod before;
+mod clock;
+mod columns;
+mod merge;
+mod occupancy;
+mod ranges;
+mod rows;
+mod sites;
+mod steps;
+mod texts;
+
 use std::collections::{BTreeMap, HashMap};
 
 use lowtide_core::{Action, BlockIndex, Bytes, StepIndex};
 
 use super::Snapshot;
-use super::before::{self, Amount, BlockBefore, Device, RangeBefore};
-use super::clock::Clock;
-use super::columns::{self, is_private};
 use super::contents::{ABSENT, Contents, UNRECORDED};
-use super::merge::{Merge, Merged};
 use super::note::Note;
-use super::occupancy::{Ended, Held, Occupancy};
-use super::rows::{Row, Rows};
-use super::steps::{self, StepEnd};
-use super::unread::Unread;
-use super::words::Word;
-use crate::shorten::shorten;
+use crate::error::shorten::shorten;
+use crate::snapshot::contents::unread::Unread;
+use crate::snapshot::contents::words::Word;
 use crate::{Error, ErrorKind, limits};
+use before::{Amount, BlockBefore, Device, RangeBefore};
+use clock::Clock;
+use columns::is_private;
+use merge::{Merge, Merged};
+use occupancy::{Ended, Held, Occupancy};
+use rows::{Row, Rows};
+use steps::StepEnd;
 
 /// The category of blocks that were there before the first event.
 const BEFORE: &str = "before the recording";
 
-pub(super) fn convert(mut contents: Contents) -> Result<Snapshot, Error> {
+pub(crate) fn convert(mut contents: Contents) -> Result<Snapshot, Error> {
     contents.close();
     let mut notes = Vec::new();
     let devices = before::find(&contents, &mut notes);

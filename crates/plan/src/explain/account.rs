@@ -8,7 +8,7 @@ use lowtide_core::{Buffer, BufferIndex, Bytes, Lifetime, Problem, ProblemError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::curve::Step;
-use crate::rigid::{self, Rigid, Ties};
+use crate::prepare::rigid::{self, Rigid, Ties};
 
 /// The bytes of a problem by what holds them.
 pub(super) struct Account<'a> {
