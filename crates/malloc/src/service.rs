@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "starts a thread with a small stack and no signals, and waits for its end")]
 
+mod pressure;
+
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::os::linux::fs::MetadataExt;
@@ -16,11 +18,13 @@ use lowtide_core::Bytes;
 use lowtide_memory::process;
 use lowtide_pool::HostArena;
 
-use crate::notice::Errno;
-use crate::pressure::Pressure;
+use crate::process::{lifecycle, start};
+use crate::report::faults;
+use crate::report::notice::Errno;
+use crate::service::pressure::Pressure;
+use crate::serving::thread::Inside;
+use crate::serving::{large, underlying};
 use crate::settings::{Settings, TrimBelow};
-use crate::thread::Inside;
-use crate::{below, faults, large, life, start};
 
 /// How much the arena has to hand out before the thread is started.
 const WORTH: u64 = 32 << 20;
@@ -148,7 +152,7 @@ fn is_over() -> bool {
 /// The program has closed a step.
 pub(crate) fn step() {
     if trim_below() == TrimBelow::Step {
-        below::trim(0);
+        underlying::trim(0);
     }
 }
 
@@ -214,7 +218,7 @@ fn serve() {
         let passed = now.saturating_sub(last).min(PERIOD * 4).as_millis() as u64;
         last = now;
         let served = Duration::from_millis(SERVED.fetch_add(passed, Ordering::Relaxed) + passed);
-        let Some(looked) = large::call(life::serving(), |arena| look(arena, served)) else { break };
+        let Some(looked) = large::call(lifecycle::serving(), |arena| look(arena, served)) else { break };
         trim_if_due(&looked, steps);
         steps = looked.steps;
         let is_slow = round.is_multiple_of(SLOW);
@@ -223,7 +227,7 @@ fn serve() {
         }
         if looked.free > MORSEL && is_rested() && (pressure.is_full() || is_slow && pressure.is_waiting()) {
             large::trim();
-            below::trim(0);
+            underlying::trim(0);
             PRESSED.store(milliseconds(), Ordering::Relaxed);
         }
     }
@@ -239,7 +243,7 @@ fn trim_if_due(looked: &Looked, steps: u64) {
         TrimBelow::Step => faults::marked() == 0 && looked.steps != steps,
     };
     if due {
-        below::trim(0);
+        underlying::trim(0);
         TRIMMED.store(milliseconds(), Ordering::Relaxed);
     }
 }

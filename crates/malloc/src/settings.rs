@@ -13,7 +13,7 @@ use lowtide_learn::LearnerOptions;
 use lowtide_memory::Pages;
 use lowtide_pool::HostArenaOptions;
 
-use crate::below;
+use crate::serving::underlying;
 
 /// When to give back what the allocator below holds and nobody uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,7 +105,7 @@ impl Settings {
             marks: lookup("LOWTIDE_MARKS").filter(|path| !path.is_empty()).map(PathBuf::from),
             runner: lookup("LOWTIDE_RUNNER").and_then(|number| number.parse().ok()),
             below: match lookup("LOWTIDE_BELOW") {
-                _ if below::is_glibc() => GLIBC.to_owned(),
+                _ if underlying::is_glibc() => GLIBC.to_owned(),
                 // Whoever started the program cannot know what it is linked with.
                 Some(name) if !name.is_empty() && name != GLIBC => name,
                 _ => "the program's own".to_owned(),

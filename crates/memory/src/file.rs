@@ -1,13 +1,16 @@
 //! Memory in a scratch file: what does not fit into the machine's memory can lie on its disk and still have addresses.
 //! The file has no name and is gone with the source.
 
+mod extents;
+pub(crate) mod pieces;
+
 use std::path::{Path, PathBuf};
 
 use lowtide_core::Bytes;
 
 use crate::error::Error;
+use crate::file::pieces::{Piece, Pieces};
 use crate::mapper::{Backing, Mapper, source_by_mapper};
-use crate::pieces::{Piece, Pieces};
 use crate::source::{Description, Span};
 
 /// A file that grows as memory is committed and gets holes where it is given back.

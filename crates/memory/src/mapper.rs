@@ -1,6 +1,8 @@
 //! Handles mapped into reserved addresses: the way every source of this crate works. A [`Backing`] makes the few calls
 //! that differ between kinds of memory; a [`Mapper`] checks spans, keeps the books, counts, and cleans up after errors.
 
+mod ledger;
+
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -9,7 +11,7 @@ use lowtide_core::{Bytes, StreamId};
 
 use crate::calls::{Calls, Counter};
 use crate::error::Error;
-use crate::ledger::Ledger;
+use crate::mapper::ledger::Ledger;
 use crate::source::{Description, Mark, Span};
 
 /// What a call to the system does to one handle.

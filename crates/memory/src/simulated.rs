@@ -2,15 +2,19 @@
 //! call. Without contents it is books alone, fast enough to replay millions of events; with contents its addresses are
 //! real ones of this process, so that tests can see bytes move.
 
+mod clock;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_core::{Bytes, StreamId};
 
-use crate::clock::{Clock, Lag};
 use crate::error::Error;
+use crate::file::pieces::{Piece, Pieces};
 use crate::mapper::{Backing, Mapper, Step, source_by_mapper};
-use crate::pieces::{Piece, Pieces};
 use crate::source::{Description, Mark, Span};
+
+use clock::Clock;
+pub use clock::Lag;
 
 /// Where the addresses of a device without contents begin and end.
 const FIRST_ADDRESS: u64 = 0x7000_0000_0000;

@@ -1,64 +1,64 @@
 //! What `malloc`'s family promises.
 
-use crate::stage::{Stage, assert_well};
+use crate::sandbox::{Sandbox, assert_well};
 
 #[test]
 fn the_family_is_as_documented_on_both_sides_of_the_border() {
-    let Some(stage) = Stage::new() else { return };
-    let summary = stage.program("family").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    let summary = sandbox.program("family").summary();
     assert!(summary["large"]["allocations"].as_u64() > Some(500), "{summary}");
 }
 
 #[test]
 fn contents_survive_realloc_in_all_directions() {
-    let Some(stage) = Stage::new() else { return };
-    let summary = stage.program("realloc").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    let summary = sandbox.program("realloc").summary();
     assert!(summary["large"]["allocations"].as_u64() > Some(1000), "{summary}");
 }
 
 #[test]
 fn a_block_that_grows_on_keeps_its_contents_and_few_mappings() {
-    let Some(stage) = Stage::new() else { return };
-    assert_well(&stage.program("growth").output());
+    let Some(sandbox) = Sandbox::new() else { return };
+    assert_well(&sandbox.program("growth").output());
 }
 
 #[test]
 fn a_block_that_moves_to_grow_is_never_there_twice() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(sandbox) = Sandbox::new() else { return };
     for pages in ["transparent", "base"] {
-        assert_well(&stage.program("moving").env("LOWTIDE_PAGES", pages).output());
+        assert_well(&sandbox.program("moving").env("LOWTIDE_PAGES", pages).output());
     }
 }
 
 #[test]
 fn who_asks_for_little_does_not_wait_for_zeros_of_others() {
-    let Some(stage) = Stage::new() else { return };
-    assert_well(&stage.program("beside").output());
+    let Some(sandbox) = Sandbox::new() else { return };
+    assert_well(&sandbox.program("beside").output());
 }
 
 #[test]
 fn calloc_gives_zeros_and_touches_no_pages_it_need_not() {
-    let Some(stage) = Stage::new() else { return };
-    stage.program("zeros").summary();
-    stage.program("zeros").env("LOWTIDE_PAGES", "base").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    sandbox.program("zeros").summary();
+    sandbox.program("zeros").env("LOWTIDE_PAGES", "base").summary();
 }
 
 #[test]
 fn blocks_of_one_thread_are_freed_by_others() {
-    let Some(stage) = Stage::new() else { return };
-    stage.program("threads").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    sandbox.program("threads").summary();
 }
 
 #[test]
 fn threads_with_stacks_of_64_kib_are_served() {
-    let Some(stage) = Stage::new() else { return };
-    stage.program("threads").arg("64").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    sandbox.program("threads").arg("64").summary();
 }
 
 #[test]
 fn a_block_that_is_freed_twice_ends_the_program() {
-    let Some(stage) = Stage::new() else { return };
-    let output = stage.program("twice").output();
+    let Some(sandbox) = Sandbox::new() else { return };
+    let output = sandbox.program("twice").output();
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     assert!(words.starts_with("lowtide: free(): double free") && words.lines().count() == 1, "{words}");
@@ -66,6 +66,6 @@ fn a_block_that_is_freed_twice_ends_the_program() {
 
 #[test]
 fn a_signal_handler_may_allocate_whatever_it_interrupts() {
-    let Some(stage) = Stage::new() else { return };
-    assert_well(&stage.program("signals").output());
+    let Some(sandbox) = Sandbox::new() else { return };
+    assert_well(&sandbox.program("signals").output());
 }

@@ -1,12 +1,12 @@
 //! Runs small C programs under the library as it is built. Where there is no C compiler, nothing is tested, and that is said.
 
-mod below;
 mod family;
-mod giving_back;
-#[path = "../preload/mod.rs"]
+#[path = "../shared/preload.rs"]
 mod preload;
 mod processes;
+mod purge;
 mod resizing;
-mod stage;
+mod sandbox;
 mod steps;
 mod summaries;
+mod underlying;

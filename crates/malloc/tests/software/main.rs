@@ -5,7 +5,7 @@ mod cpython;
 mod gcc;
 mod git;
 mod postgres;
-#[path = "../preload/mod.rs"]
+#[path = "../shared/preload.rs"]
 mod preload;
 mod redis;
 mod stress;

@@ -13,8 +13,8 @@ use crate::cuda::events::Events;
 use crate::error::Error;
 use crate::host::{HostOptions, HostPages};
 use crate::mapper::{Backing, Mapper, source_by_mapper};
-use crate::pages;
 use crate::source::{Description, Mark, Span};
+use crate::system::pages;
 
 /// Every context of the program sees the registration, and devices may use the addresses.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;

@@ -10,10 +10,9 @@ use lowtide_core::Bytes;
 
 use crate::error::Error;
 use crate::host::fallbacks::Fallbacks;
-use crate::host::numa;
 use crate::host::options::{HostOptions, Pages, Placement};
-use crate::pages;
 use crate::source::Span;
+use crate::system::{numa, pages};
 
 const HUGE: Bytes = Bytes::new(2 << 20);
 

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use lowtide_memory::process::Uncancelled;
 
-use crate::{life, start, summary, thread};
+use crate::process::{lifecycle, start};
+use crate::report::summary;
+use crate::serving::thread;
 
 /// How much the last thread may use; what it does not touch is never there.
 const BYTES: usize = 64 << 20;
@@ -114,7 +116,7 @@ pub(crate) fn ask<R>(mut question: impl FnMut() -> Option<R>) -> Option<R> {
         }
         std::thread::sleep(NAP);
     };
-    catch_unwind(AssertUnwindSafe(answer)).map_err(life::broken).ok().flatten()
+    catch_unwind(AssertUnwindSafe(answer)).map_err(lifecycle::broken).ok().flatten()
 }
 
 /// Whether this thread ends the process.

@@ -14,9 +14,9 @@ use std::sync::{Mutex, PoisonError};
 use lowtide_core::Bytes;
 
 use crate::error::Error;
-use crate::extents::Extents;
-use crate::pages;
+use crate::file::extents::Extents;
 use crate::source::Span;
+use crate::system::pages;
 
 /// A piece, by where it begins in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

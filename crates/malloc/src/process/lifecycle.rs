@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use lowtide_memory::process::Uncancelled;
 use lowtide_pool::HostArena;
 
-use crate::notice::say;
+use crate::report::notice::say;
+use crate::serving::thread::{self, Inside};
 use crate::settings::Settings;
-use crate::thread::{self, Inside};
 
 const UNMADE: u8 = 0;
 const MAKING: u8 = 1;

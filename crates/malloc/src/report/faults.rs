@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lowtide_pool::{HostArena, HostStats};
 
-use crate::{large, life};
+use crate::process::lifecycle;
+use crate::serving::large;
 
 /// A step, and how many faults there had been when it was closed.
 struct Sample {
@@ -48,7 +49,7 @@ static MARKED: AtomicU64 = AtomicU64::new(0);
 /// The program closes a step.
 pub(crate) fn step() {
     MARKED.fetch_add(1, Ordering::Relaxed);
-    if let Some(stats) = large::call(life::serving(), |arena| {
+    if let Some(stats) = large::call(lifecycle::serving(), |arena| {
         arena.step();
         arena.stats()
     }) {

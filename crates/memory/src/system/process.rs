@@ -14,7 +14,8 @@ use std::time::Duration;
 use lowtide_core::Bytes;
 
 use crate::error::Error;
-use crate::host::{Placement, numa};
+use crate::host::Placement;
+use crate::system::numa;
 
 /// Where the system tells of its nodes.
 const NODES: &str = "/sys/devices/system/node";

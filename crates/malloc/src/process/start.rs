@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use lowtide_memory::process::Uncancelled;
 
+use crate::process::{exit, forks};
+use crate::report::summary;
 use crate::settings::Settings;
-use crate::{forks, leaving, summary};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -25,7 +26,7 @@ extern "C" fn first() {
     begin();
     Settings::read();
     forks::watch();
-    leaving::watch();
+    exit::watch();
 }
 
 extern "C" fn last() {

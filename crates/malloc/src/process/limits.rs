@@ -6,9 +6,10 @@
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 
-use crate::notice::Errno;
+use crate::process::{exit, lifecycle};
+use crate::report::notice::Errno;
+use crate::serving::large;
 use crate::settings::SHARE;
-use crate::{large, leaving, life};
 
 /// Sets a limit of this process.
 ///
@@ -70,16 +71,16 @@ pub unsafe extern "C" fn prlimit64(
 /// Whether it is this process, and not one that still has its parent's memory.
 fn is_own(process: libc::pid_t) -> bool {
     // SAFETY: always.
-    (process == 0 || process == unsafe { libc::getpid() }) && leaving::has_own_memory()
+    (process == 0 || process == unsafe { libc::getpid() }) && exit::has_own_memory()
 }
 
 /// Gives addresses back where the arena has too many for the limit.
 fn make_room(limit: u64) {
-    let range = life::range();
+    let range = lifecycle::range();
     if range.end - range.start <= limit / SHARE {
         return;
     }
     let kept = Errno::keep();
-    large::call(life::arena(), |arena| arena.shrink_range(|left| life::cut(&left)));
+    large::call(lifecycle::arena(), |arena| arena.shrink_range(|left| lifecycle::cut(&left)));
     drop(kept);
 }

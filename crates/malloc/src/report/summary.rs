@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lowtide_pool::{HostArena, HostStats};
 use serde::Serialize;
 
-use crate::marks::Mark;
-use crate::notice::say;
+use crate::process::{exit, lifecycle, start};
+use crate::report::marks::Mark;
+use crate::report::notice::say;
+use crate::report::{faults, marks};
+use crate::serving::large;
 use crate::settings::Settings;
-use crate::{faults, large, leaving, life, marks, start};
 
 #[derive(Debug, Serialize)]
 struct Summary<'a> {
@@ -67,8 +69,8 @@ pub(crate) fn is_wanted() -> bool {
 
 /// Whether it would tell anything: programs start others by the thousand that do nothing to speak of.
 fn tells(settings: &Settings) -> bool {
-    let did = life::arena().is_some() || faults::marked() > 0 || marks::are_any();
-    let went_wrong = life::reason().is_some() || !settings.warnings.is_empty();
+    let did = lifecycle::arena().is_some() || faults::marked() > 0 || marks::are_any();
+    let went_wrong = lifecycle::reason().is_some() || !settings.warnings.is_empty();
     did || went_wrong || settings.runner.is_none_or(|runner| runner == std::os::unix::process::parent_id())
 }
 
@@ -117,7 +119,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         _ => "marks",
     };
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let (resident, huge) = life::arena().map_or((0, 0), |_| pages(&life::range()));
+    let (resident, huge) = lifecycle::arena().map_or((0, 0), |_| pages(&lifecycle::range()));
     Summary {
         version: 1,
         pid: std::process::id(),
@@ -139,7 +141,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         huge_page_bytes: huge,
         arena_resident_bytes: resident,
         below: &settings.below,
-        stepped_aside: life::reason(),
+        stepped_aside: lifecycle::reason(),
         warnings: settings.warnings.iter().chain(&stats.warnings).cloned().collect(),
         large: large(&stats),
         marks,
@@ -148,11 +150,11 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
 
 /// What the arena has done; none where that cannot be told.
 fn stats() -> Option<HostStats> {
-    if leaving::is_last() {
-        let arena = life::arena()?;
-        leaving::ask(|| arena.try_stats())
+    if exit::is_last() {
+        let arena = lifecycle::arena()?;
+        exit::ask(|| arena.try_stats())
     } else {
-        large::call(life::arena(), HostArena::stats)
+        large::call(lifecycle::arena(), HostArena::stats)
     }
 }
 

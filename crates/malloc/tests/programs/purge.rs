@@ -4,34 +4,34 @@ use std::fs;
 use std::process::Command;
 
 use crate::preload::{library, skip};
-use crate::stage::{Stage, assert_well};
+use crate::sandbox::{Sandbox, assert_well};
 
 #[test]
 fn malloc_trim_lowers_what_is_resident() {
-    let Some(stage) = Stage::new() else { return };
-    stage.program("trim").summary();
-    stage.program("trim").env("LOWTIDE_PAGES", "base").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    sandbox.program("trim").summary();
+    sandbox.program("trim").env("LOWTIDE_PAGES", "base").summary();
 }
 
 #[test]
 fn lowtide_trim_says_how_much_it_gave_back() {
-    let Some(stage) = Stage::new() else { return };
-    stage.program("trim").arg("ours").summary();
+    let Some(sandbox) = Sandbox::new() else { return };
+    sandbox.program("trim").arg("ours").summary();
 }
 
 #[test]
 fn load_that_drops_while_a_plan_is_served_is_given_back() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(sandbox) = Sandbox::new() else { return };
     for pages in ["transparent", "base"] {
-        let summary = stage.program("dropping").env("LOWTIDE_PAGES", pages).summary();
+        let summary = sandbox.program("dropping").env("LOWTIDE_PAGES", pages).summary();
         assert!(summary["planned_from_step"].as_u64().is_some(), "{summary}");
     }
 }
 
 #[test]
 fn a_control_group_that_is_full_gets_free_memory_back() {
-    let Some(stage) = Stage::new() else { return };
-    let group = stage.path("group");
+    let Some(sandbox) = Sandbox::new() else { return };
+    let group = sandbox.path("group");
     fs::create_dir_all(&group).unwrap();
     let files = [("memory.current", 1 << 28), ("memory.max", 1_u64 << 30)];
     for (name, bytes) in files {
@@ -39,7 +39,7 @@ fn a_control_group_that_is_full_gets_free_memory_back() {
     }
     fs::write(group.join("memory.high"), "max\n").unwrap();
     fs::write(group.join("memory.stat"), "inactive_file 4096\nactive_file 0\n").unwrap();
-    let program = stage.build("squeezed", "squeezed", &[]);
+    let program = sandbox.build("squeezed", "squeezed", &[]);
     let in_its_place = |command: &str| {
         let mut shell = Command::new("unshare");
         shell.args(["--map-root-user", "--mount", "--cgroup", "sh", "-c"]);

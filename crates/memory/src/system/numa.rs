@@ -5,9 +5,9 @@
 use std::io;
 
 use crate::error::Error;
-use crate::host::options::Placement;
-use crate::pages;
+use crate::host::Placement;
 use crate::source::Span;
+use crate::system::pages;
 
 /// More nodes than any kernel knows.
 const NODES: u32 = 1024;
@@ -19,7 +19,7 @@ const MPOL_INTERLEAVE: libc::c_int = 3;
 ///
 /// # Safety
 /// The caller owns the addresses.
-pub(super) unsafe fn place(span: Span, placement: &Placement) -> Result<(), Error> {
+pub(crate) unsafe fn place(span: Span, placement: &Placement) -> Result<(), Error> {
     let Some((mode, nodes)) = mode(placement) else { return Ok(()) };
     let mask = mask(nodes, "mbind")?;
     // SAFETY: the addresses are the caller's, and the mask is read for the number of bits that it has; the kernel takes

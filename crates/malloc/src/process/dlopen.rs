@@ -21,9 +21,9 @@ pub(crate) fn strip_deep_binding() {
 
 /// Finds the real function, which is always there: this library needs the one that has it.
 extern "C" fn find() -> *mut c_void {
-    let real = crate::below::next(c"dlopen");
+    let real = crate::serving::underlying::next(c"dlopen");
     if real.is_null() {
-        crate::notice::give_up(format_args!("the C library has no dlopen"));
+        crate::report::notice::give_up(format_args!("the C library has no dlopen"));
     }
     REAL.store(real, Ordering::Release);
     real

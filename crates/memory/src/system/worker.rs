@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::process::{Uncancelled, without_signals};
+use crate::system::process::{Uncancelled, without_signals};
 
 /// A thread that makes one thing, and takes no signals.
 pub struct Worker<T> {

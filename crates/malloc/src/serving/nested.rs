@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::below;
+use crate::serving::underlying;
 
 const SLOTS: usize = 32;
 const SLOT: usize = 4 << 20;
@@ -61,13 +61,13 @@ fn base() -> Option<usize> {
     let new = (mapped as usize).next_multiple_of(SLOT);
     match BASE.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
-            below::look_out();
+            underlying::look_out();
             Some(new)
         }
         Err(earlier) => {
             // SAFETY: nobody knows these addresses.
             unsafe { libc::munmap(mapped, (SLOTS + 1) * SLOT) };
-            below::look_out();
+            underlying::look_out();
             Some(earlier)
         }
     }

@@ -10,10 +10,12 @@ use std::ptr;
 use lowtide_memory::Pages;
 use lowtide_pool::{Error, HostArena};
 
-use crate::notice::{Errno, give_up, set_errno};
+use crate::process::lifecycle;
+use crate::report::notice::{Errno, give_up, set_errno};
+use crate::service;
+use crate::serving::thread::Inside;
+use crate::serving::{deferred, nested, thread, underlying, zeroing};
 use crate::settings::Settings;
-use crate::thread::Inside;
-use crate::{below, deferred, life, nested, service, thread, zeroing};
 
 /// The smallest request that the arena serves.
 pub(crate) const LARGE: usize = 32 << 10;
@@ -39,7 +41,7 @@ pub(crate) unsafe extern "C" fn allocate(bytes: usize) -> *mut c_void {
     match take(bytes, ALIGN) {
         Some(block) => block,
         // SAFETY: the caller's.
-        None => unsafe { below::malloc(bytes) },
+        None => unsafe { underlying::malloc(bytes) },
     }
 }
 
@@ -49,7 +51,7 @@ pub(crate) unsafe extern "C" fn allocate_aligned(align: usize, bytes: usize) -> 
     match align.is_power_of_two().then(|| take(bytes, align.max(ALIGN))).flatten() {
         Some(block) => block,
         // SAFETY: the caller's.
-        None => unsafe { below::memalign(align, bytes) },
+        None => unsafe { underlying::memalign(align, bytes) },
     }
 }
 
@@ -62,13 +64,13 @@ pub(crate) unsafe extern "C" fn allocate_zeroed(bytes: usize) -> *mut c_void {
         return block;
     }
     // SAFETY: the caller's.
-    unsafe { below::calloc(1, bytes) }
+    unsafe { underlying::calloc(1, bytes) }
 }
 
 /// `free` of a block of the arena.
 #[inline(never)]
 pub(crate) unsafe extern "C" fn release(block: *mut c_void) {
-    let Some(arena) = life::serving() else { return };
+    let Some(arena) = lifecycle::serving() else { return };
     let Some(freed) = call(Some(arena), |arena| arena.free(block as u64)) else {
         if thread::is_inside() {
             // SAFETY: the caller's: the block is the arena's, and nobody uses it any more.
@@ -96,9 +98,9 @@ pub(crate) unsafe extern "C" fn resize(block: *mut c_void, bytes: usize) -> *mut
     }
     if bytes < LARGE {
         // SAFETY: the caller's; the old block has at least `LARGE` bytes.
-        return unsafe { moved(block, below::malloc(bytes), bytes) };
+        return unsafe { moved(block, underlying::malloc(bytes), bytes) };
     }
-    match call(life::serving(), |arena| arena.resize(block as u64, bytes as u64)) {
+    match call(lifecycle::serving(), |arena| arena.resize(block as u64, bytes as u64)) {
         Some(Ok(true)) => return block,
         Some(Err(error)) => accuse("realloc()", block, &error),
         Some(Ok(false)) | None => {}
@@ -121,13 +123,13 @@ pub(crate) unsafe extern "C" fn grow(block: *mut c_void, bytes: usize) -> *mut c
         if block.is_null() {
             return allocate(bytes);
         }
-        let old = below::usable(block);
+        let old = underlying::usable(block);
         if old == 0 || old >= LARGE {
-            return below::realloc(block, bytes);
+            return underlying::realloc(block, bytes);
         }
-        let Some(new) = take(bytes, ALIGN) else { return below::realloc(block, bytes) };
+        let Some(new) = take(bytes, ALIGN) else { return underlying::realloc(block, bytes) };
         ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), old.min(bytes));
-        below::free(block);
+        underlying::free(block);
         new
     }
 }
@@ -139,7 +141,7 @@ pub(crate) unsafe extern "C" fn usable(block: *mut c_void) -> usize {
 
 /// Gives all free pages back, and says how many bytes they have.
 pub(crate) fn trim() -> usize {
-    call(life::serving(), HostArena::trim).map_or(0, |given| given.get() as usize)
+    call(lifecycle::serving(), HostArena::trim).map_or(0, |given| given.get() as usize)
 }
 
 /// Calls the arena, after it was given what came back late; none where this thread must not, or where that broke it.
@@ -155,7 +157,7 @@ pub(crate) fn call<R>(arena: Option<&'static HostArena>, work: impl FnOnce(&'sta
     }));
     drop(kept);
     drop(inside);
-    result.map_err(life::broken).ok()
+    result.map_err(lifecycle::broken).ok()
 }
 
 fn take(bytes: usize, align: usize) -> Option<*mut c_void> {
@@ -163,7 +165,7 @@ fn take(bytes: usize, align: usize) -> Option<*mut c_void> {
         return nested::allocate(bytes, align);
     }
     let number = thread::number();
-    let address = call(life::begun(bytes), |arena| arena.alloc(bytes as u64, align as u64, number))??;
+    let address = call(lifecycle::begun(bytes), |arena| arena.alloc(bytes as u64, align as u64, number))??;
     service::handed(bytes);
     Some(address as *mut c_void)
 }
@@ -177,7 +179,8 @@ fn take_zeroed(bytes: usize) -> Option<*mut c_void> {
         // SAFETY: the arena's word: it is inside the block that is about to be handed out.
         unsafe { zeroing::clear(part) };
     };
-    let address = call(life::begun(bytes), |arena| arena.alloc_zeroed(bytes as u64, ALIGN as u64, number, &mut zero))??;
+    let address =
+        call(lifecycle::begun(bytes), |arena| arena.alloc_zeroed(bytes as u64, ALIGN as u64, number, &mut zero))??;
     service::handed(bytes);
     Some(address as *mut c_void)
 }
@@ -188,12 +191,12 @@ fn take_zeroed(bytes: usize) -> Option<*mut c_void> {
 fn accuse(function: &str, block: *mut c_void, error: &Error) {
     match error {
         Error::DoubleFree { .. } => give_up(format_args!("{function}: double free of the block at {block:p}")),
-        other => life::step_aside(format_args!("{function}: {other}")),
+        other => lifecycle::step_aside(format_args!("{function}: {other}")),
     }
 }
 
 fn known_size(block: *mut c_void) -> Option<usize> {
-    call(life::arena(), |arena| arena.usable(block as u64)).flatten().map(|bytes| bytes as usize)
+    call(lifecycle::arena(), |arena| arena.usable(block as u64)).flatten().map(|bytes| bytes as usize)
 }
 
 /// `to`, with the first `bytes` of `from`, which is freed; where there is no `to`, nothing happens.
@@ -212,11 +215,11 @@ unsafe fn moved(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void
 /// pages if the arena has them, and its old pages go back as they are copied: it is never there twice.
 unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    let to = unsafe { below::malloc(bytes) };
+    let to = unsafe { underlying::malloc(bytes) };
     let pages = Settings::get().map_or(Pages::Base, |settings| settings.pages);
     let mut copied = 0;
     // SAFETY: the block is from there.
-    if let Some(mapping) = unsafe { below::mapping(to) }.filter(|_| bytes >= SPARSE) {
+    if let Some(mapping) = unsafe { underlying::mapping(to) }.filter(|_| bytes >= SPARSE) {
         let kept = Errno::keep();
         if pages == Pages::Transparent {
             // SAFETY: the mapping is the block's alone, and what is in it stays the same. Were it a part of the mapping, the

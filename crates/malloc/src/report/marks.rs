@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use crate::process::start;
 use crate::settings::Settings;
-use crate::start;
 
 /// The most that are kept.
 const MOST: usize = 4096;

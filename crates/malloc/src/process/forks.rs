@@ -9,8 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_pool::Frozen;
 
-use crate::notice::Errno;
-use crate::{faults, leaving, life, marks, service, start, summary, thread};
+use crate::process::{exit, lifecycle, start};
+use crate::report::notice::Errno;
+use crate::report::{faults, marks, summary};
+use crate::service;
+use crate::serving::thread;
 
 struct Slot(UnsafeCell<Option<Frozen>>);
 
@@ -36,7 +39,7 @@ extern "C" fn prepare() {
     if !was_inside {
         service::pause();
     }
-    if !was_inside && let Some(arena) = life::arena() {
+    if !was_inside && let Some(arena) = lifecycle::arena() {
         let frozen = arena.freeze();
         // SAFETY: the arena is held now, so nobody else is the owner.
         unsafe { *FROZEN.0.get() = Some(frozen) };
@@ -67,18 +70,18 @@ extern "C" fn parent() {
 extern "C" fn child() {
     let kept = Errno::keep();
     if thread::was_inside() {
-        life::abandon();
+        lifecycle::abandon();
     }
     let thawed = taken().map(|frozen| catch_unwind(AssertUnwindSafe(|| frozen.thaw_in_child())));
     if let Some(Err(panic)) = thawed {
-        life::broken(panic);
+        lifecycle::broken(panic);
     }
-    life::forget_maker();
+    lifecycle::forget_maker();
     service::forget();
     faults::forget();
     marks::forget();
     summary::forget();
-    leaving::begin();
+    exit::begin();
     start::begin();
     thread::leave();
     drop(kept);

@@ -3,18 +3,19 @@
 
 #![expect(unsafe_code, reason = "puts pages under addresses")]
 
+mod expanse;
 mod fallbacks;
 mod grant;
-pub(crate) mod numa;
 mod options;
 
 use lowtide_core::Bytes;
 
 use crate::error::Error;
 use crate::mapper::{Backing, Mapper, source_by_mapper};
-use crate::pages;
 use crate::source::{Description, Span};
+use crate::system::{numa, pages};
 
+pub use expanse::Expanse;
 use fallbacks::Fallbacks;
 use grant::Grant;
 pub use options::{HostOptions, Pages, Placement};

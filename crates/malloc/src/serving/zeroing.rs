@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_long};
 use std::ops::Range;
 use std::ptr;
 
-use crate::notice::Errno;
+use crate::report::notice::Errno;
 
 /// The least memory for which asking is cheaper than clearing it.
 const WORTH: u64 = 2 << 20;

@@ -8,9 +8,12 @@ use std::ptr;
 
 use lowtide_memory::process::Uncancelled;
 
-use crate::large::{self, LARGE};
-use crate::notice::{Errno, set_errno};
-use crate::{below, faults, leaving, life, marks, service};
+use crate::process::{exit, lifecycle};
+use crate::report::notice::{Errno, set_errno};
+use crate::report::{faults, marks};
+use crate::service;
+use crate::serving::large::{self, LARGE};
+use crate::serving::underlying;
 
 /// A block of at least `bytes`.
 ///
@@ -19,7 +22,7 @@ use crate::{below, faults, leaving, life, marks, service};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { if bytes < LARGE { below::malloc(bytes) } else { large::allocate(bytes) } }
+    unsafe { if bytes < LARGE { underlying::malloc(bytes) } else { large::allocate(bytes) } }
 }
 
 /// Takes a block back, and leaves `errno` alone.
@@ -29,7 +32,7 @@ pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: the caller's.
-    unsafe { if life::owns(block) { large::release(block) } else { below::free(block) } }
+    unsafe { if lifecycle::owns(block) { large::release(block) } else { underlying::free(block) } }
 }
 
 /// `free` by an old name.
@@ -51,7 +54,7 @@ pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     // Where the product overflows, the allocator below refuses and says why.
     let total = count.checked_mul(bytes).unwrap_or(0);
     // SAFETY: the caller's.
-    unsafe { if total < LARGE { below::calloc(count, bytes) } else { large::allocate_zeroed(total) } }
+    unsafe { if total < LARGE { underlying::calloc(count, bytes) } else { large::allocate_zeroed(total) } }
 }
 
 /// Makes a block larger or smaller.
@@ -62,10 +65,10 @@ pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
 pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe {
-        if life::owns(block) {
+        if lifecycle::owns(block) {
             large::resize(block, bytes)
         } else if bytes < LARGE {
-            below::realloc(block, bytes)
+            underlying::realloc(block, bytes)
         } else {
             large::grow(block, bytes)
         }
@@ -165,7 +168,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
         return 0;
     }
     // SAFETY: the caller's.
-    unsafe { if life::owns(block) { large::usable(block) } else { below::usable(block) } }
+    unsafe { if lifecycle::owns(block) { large::usable(block) } else { underlying::usable(block) } }
 }
 
 /// Gives free memory back to the system, Lowtide's and that of the allocator below. 1 where some was given back.
@@ -173,7 +176,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
 pub extern "C" fn malloc_trim(keep: usize) -> c_int {
     let kept = Errno::keep();
     let given = large::trim() > 0;
-    let given = c_int::from(below::trim(keep) != 0 || given);
+    let given = c_int::from(underlying::trim(keep) != 0 || given);
     drop(kept);
     given
 }
@@ -192,7 +195,7 @@ pub extern "C" fn lowtide_step() {
 pub extern "C" fn lowtide_trim() -> usize {
     let kept = Errno::keep();
     let given = large::trim();
-    below::trim(0);
+    underlying::trim(0);
     drop(kept);
     given
 }
@@ -216,19 +219,19 @@ pub unsafe extern "C" fn lowtide_mark(name: *const c_char) {
 /// Ends the process at once, after its summary.
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    leaving::exit(status)
+    exit::exit(status)
 }
 
 /// `_exit` by the name that C has for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn _Exit(status: c_int) -> ! {
-    leaving::exit(status)
+    exit::exit(status)
 }
 
 #[inline]
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { if bytes < LARGE { below::memalign(align, bytes) } else { large::allocate_aligned(align, bytes) } }
+    unsafe { if bytes < LARGE { underlying::memalign(align, bytes) } else { large::allocate_aligned(align, bytes) } }
 }
 
 fn page() -> usize {

@@ -11,8 +11,9 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
-use crate::notice::Errno;
-use crate::{early, leaving, nested, opening};
+use crate::process::{dlopen, exit};
+use crate::report::notice::Errno;
+use crate::serving::{early, nested};
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -189,7 +190,7 @@ fn settle() -> bool {
     } else {
         let [free, calloc, realloc, memalign] = [c"free", c"calloc", c"realloc", c"memalign"].map(next);
         enter_table(follows, free, calloc, realloc, memalign);
-        opening::strip_deep_binding();
+        dlopen::strip_deep_binding();
     }
     STAGE.store(SETTLED, Ordering::Release);
     true
@@ -342,8 +343,8 @@ const ALIGNED: usize = 16;
 // SAFETY: the allocator below has the same promises, in other words.
 unsafe impl GlobalAlloc for Own {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if leaving::is_last() {
-            return leaving::allocate(layout);
+        if exit::is_last() {
+            return exit::allocate(layout);
         }
         // SAFETY: always.
         unsafe {
@@ -355,7 +356,7 @@ unsafe impl GlobalAlloc for Own {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: always; and the block has that many bytes.
         unsafe {
-            if layout.align() <= ALIGNED && !leaving::is_last() {
+            if layout.align() <= ALIGNED && !exit::is_last() {
                 return calloc(1, layout.size()).cast();
             }
             let block = self.alloc(layout);
@@ -367,7 +368,7 @@ unsafe impl GlobalAlloc for Own {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
-        if leaving::is_last() {
+        if exit::is_last() {
             return;
         }
         // SAFETY: the caller's: the block comes from here.
@@ -377,7 +378,7 @@ unsafe impl GlobalAlloc for Own {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's: the block comes from here, with this layout.
         unsafe {
-            if layout.align() <= ALIGNED && !leaving::is_last() {
+            if layout.align() <= ALIGNED && !exit::is_last() {
                 return realloc(block.cast(), bytes).cast();
             }
             let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));

@@ -7,8 +7,8 @@ use lowtide_core::Bytes;
 
 use crate::error::Error;
 use crate::host::{HostOptions, HostPages};
-use crate::pages;
 use crate::source::Span;
+use crate::system::pages;
 
 /// Where the system grants less, a range is not worth having.
 const LEAST: Bytes = Bytes::new(64 << 20);

@@ -13,11 +13,11 @@ use tempfile::TempDir;
 use crate::preload::{library, skip, summaries};
 
 /// A folder with programs.
-pub(crate) struct Stage {
+pub(crate) struct Sandbox {
     folder: TempDir,
 }
 
-impl Stage {
+impl Sandbox {
     /// None where there is no C compiler.
     pub(crate) fn new() -> Option<Self> {
         if Command::new("cc").arg("--version").output().is_err() {
@@ -60,13 +60,13 @@ impl Stage {
 
     /// A program that is built already, under the library.
     pub(crate) fn program_at(&self, program: &Path) -> Run<'_> {
-        Run { stage: self, command: Command::new(program), preload: library().into() }
+        Run { sandbox: self, command: Command::new(program), preload: library().into() }
     }
 }
 
 /// A program that is about to run.
 pub(crate) struct Run<'a> {
-    stage: &'a Stage,
+    sandbox: &'a Sandbox,
     command: Command,
     preload: OsString,
 }
@@ -109,7 +109,7 @@ impl Run<'_> {
 
     /// Runs it to a good end without a word, and returns its summary.
     pub(crate) fn summary(mut self) -> Value {
-        let folder = self.stage.path("summaries");
+        let folder = self.sandbox.path("summaries");
         fs::create_dir_all(&folder).unwrap();
         self.command.env("LOWTIDE_SUMMARY", &folder).env("LD_PRELOAD", &self.preload);
         let child = self.command.stderr(std::process::Stdio::piped()).spawn().unwrap();
