@@ -9,6 +9,8 @@ mod explanation;
 mod lifetime;
 mod plan;
 mod problem;
+pub mod random;
+pub mod ranges;
 mod trace;
 mod usage;
 
