@@ -7,12 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::process;
 use crate::repository::Repository;
 use crate::step::{Need, Passed};
+use crate::tally::Tally;
 
 /// The variable that names the browser to use.
 const BROWSER_VARIABLE: &str = "LOWTIDE_CHROMIUM";
@@ -35,12 +36,12 @@ pub(crate) fn run(repository: &Repository) -> Result<Passed> {
         process::output(command("npm", &["ci", "--no-audit", "--no-fund"], &folder))?;
     }
     // The tests of a file wait most of their time, for a picture to be drawn or an address to be written.
-    let arguments = ["--test", "--test-reporter=spec", "--test-timeout=120000", "--test-concurrency=3"];
+    let arguments = ["--test", "--test-reporter=tap", "--test-timeout=120000", "--test-concurrency=3"];
     let mut tests = command("node", &arguments, &folder);
     tests.env("LOWTIDE_BINARY", binary).env(BROWSER_VARIABLE, browser().context("there is no browser")?);
-    let output = process::output(tests)?;
-    let passed = passed(&output).context("node did not say how many tests passed")?;
-    Ok(Passed { detail: format!("{passed} tests"), notes: Vec::new() })
+    let tests = tally(&process::output(tests)?).context("node did not say how many tests passed")?;
+    ensure!(tests.passed > 0, "node ran no test");
+    Ok(Passed { tests, ..Passed::default() })
 }
 
 /// The release binary, built.
@@ -92,9 +93,15 @@ fn command(program: &str, arguments: &[&str], folder: &Path) -> Command {
     command
 }
 
-/// 42 of the line `ℹ pass 42`.
-fn passed(output: &str) -> Option<u64> {
-    output.lines().find_map(|line| line.split_once(" pass ")?.1.trim().parse().ok())
+/// Reads the line `# pass 42`, and the lines `ok 3 - NAME # SKIP REASON`.
+fn tally(output: &str) -> Option<Tally> {
+    let passed = output.lines().find_map(|line| line.strip_prefix("# pass ")?.trim().parse().ok())?;
+    let mut tally = Tally { passed, ..Tally::default() };
+    for (test, reason) in output.lines().filter_map(|line| line.split_once(" # SKIP")) {
+        let name = test.split_once(" - ").map_or(test, |(_, name)| name);
+        tally.skip(name, reason.trim());
+    }
+    Some(tally)
 }
 
 #[cfg(test)]
@@ -102,9 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tests_that_passed_are_counted_by_node() {
-        assert_eq!(passed("✔ a pass 3 of one\nℹ tests 43\nℹ pass 42\nℹ fail 0\n"), Some(42));
-        assert_eq!(passed("nothing"), None);
+    fn the_tests_that_passed_are_counted_by_node_and_skips_have_their_reason() {
+        let output = "ok 1 - a pass 3 of one\n    ok 2 - b # SKIP no moon\n# tests 43\n# pass 42\n# fail 0\n";
+        let tally = tally(output).unwrap();
+        assert_eq!(tally.passed, 42);
+        assert_eq!(tally.skipped["no moon"], ["b"]);
+        assert_eq!(super::tally("nothing"), None);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The layer rule: a crate may use only crates with a smaller number. The numbers are here and nowhere else; who uses
 //! whom comes from `cargo metadata`. Dev-dependencies are free, because a test may look at a layer from above.
 
-use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
+use anyhow::{Result, bail};
+use cargo_metadata::{DependencyKind, Metadata};
 
-use crate::process;
 use crate::repository::Repository;
 use crate::step::Passed;
 
@@ -25,8 +24,8 @@ const LAYERS: [(&str, u8); 13] = [
     ("python", 6),
 ];
 
-/// Stands outside the layers: it may use any crate, and no crate may use it.
-const OUTSIDE: &str = "xtask";
+/// Stand outside the layers: the developer commands, and what tests share. No crate may use them but in its tests.
+const OUTSIDE: [&str; 2] = ["xtask", "lowtide-testing"];
 
 /// The packages of the workspace, and which of them use which.
 #[derive(Debug, Default, Eq, PartialEq)]
@@ -37,52 +36,38 @@ struct Packages {
 
 /// Checks the layers of the workspace.
 pub(crate) fn run(repository: &Repository) -> Result<Passed> {
-    let mut command = process::cargo(repository, &["metadata", "--format-version", "1", "--no-deps"]);
-    let output = command.output().context("cannot start cargo metadata")?;
-    if !output.status.success() {
-        bail!("{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let packages = packages(&serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?)?;
+    let packages = Packages::of(&repository.metadata()?);
     let faults = faults(&packages);
     if !faults.is_empty() {
         bail!("{}\nhint: the numbers are in xtask/src/layers.rs", faults.join("\n"));
     }
-    Ok(Passed { detail: format!("{} crates", packages.names.len()), notes: Vec::new() })
+    Ok(Passed { detail: format!("{} crates", packages.names.len()), ..Passed::default() })
 }
 
-fn packages(metadata: &Value) -> Result<Packages> {
-    let mut packages = Packages::default();
-    for package in list(metadata, "packages")? {
-        let user = text(package, "name")?;
-        for dependency in list(package, "dependencies")? {
-            let ours = dependency["path"].is_string();
-            if ours && dependency["kind"] != "dev" {
-                packages.uses.push((user.to_owned(), text(dependency, "name")?.to_owned()));
+impl Packages {
+    fn of(metadata: &Metadata) -> Self {
+        let mut packages = Self::default();
+        for package in &metadata.packages {
+            let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+            for used in ours.filter(|dependency| dependency.kind != DependencyKind::Development) {
+                packages.uses.push((package.name.to_string(), used.name.clone()));
             }
+            packages.names.push(package.name.to_string());
         }
-        packages.names.push(user.to_owned());
+        packages
     }
-    Ok(packages)
-}
-
-fn list<'value>(value: &'value Value, field: &str) -> Result<&'value Vec<Value>> {
-    value[field].as_array().with_context(|| format!("cargo metadata has no list `{field}`"))
-}
-
-fn text<'value>(value: &'value Value, field: &str) -> Result<&'value str> {
-    value[field].as_str().with_context(|| format!("cargo metadata has no text `{field}`"))
 }
 
 /// Every breach of the rule, one sentence each.
 fn faults(packages: &Packages) -> Vec<String> {
-    let unlisted = packages.names.iter().filter(|name| *name != OUTSIDE && layer(name).is_none());
+    let unlisted = packages.names.iter().filter(|name| !stands_outside(name) && layer(name).is_none());
     let unlisted = unlisted.map(|name| format!("`{name}` has no layer"));
     unlisted.chain(packages.uses.iter().filter_map(|(user, used)| fault(user, used))).collect()
 }
 
 /// What is wrong with `user` using `used`, if anything is. A user without a layer is a fault of its own.
 fn fault(user: &str, used: &str) -> Option<String> {
-    if user == OUTSIDE {
+    if stands_outside(user) {
         return None;
     }
     let Some(below) = layer(used) else {
@@ -92,6 +77,10 @@ fn fault(user: &str, used: &str) -> Option<String> {
     (below >= above).then(|| format!("`{user}` (layer {above}) uses `{used}` (layer {below}), which is not below it"))
 }
 
+fn stands_outside(package: &str) -> bool {
+    OUTSIDE.contains(&package)
+}
+
 fn layer(package: &str) -> Option<u8> {
     let name = package.strip_prefix("lowtide-")?;
     LAYERS.iter().find(|(listed, _)| *listed == name).map(|(_, layer)| *layer)
@@ -99,14 +88,11 @@ fn layer(package: &str) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_crate_may_use_any_crate_below_it() {
-        for (user, used) in
-            [("plan", "core"), ("cli", "plan"), ("cli", "core"), ("python", "malloc"), ("fit", "memory")]
+        for (user, used) in [("plan", "core"), ("cli", "plan"), ("cli", "core"), ("python", "malloc"), ("fit", "pool")]
         {
             assert_eq!(fault(&format!("lowtide-{user}"), &format!("lowtide-{used}")), None, "{user} {used}");
         }
@@ -127,7 +113,7 @@ mod tests {
     #[test]
     fn a_crate_without_a_layer_is_found_on_either_side() {
         let packages = Packages {
-            names: vec!["lowtide-novel".into(), "lowtide-cli".into(), "xtask".into()],
+            names: ["lowtide-novel", "lowtide-cli", "lowtide-testing", "xtask"].map(str::to_owned).into(),
             uses: vec![("lowtide-cli".into(), "lowtide-novel".into()), ("lowtide-cli".into(), "core".into())],
         };
         assert_eq!(
@@ -141,28 +127,18 @@ mod tests {
     }
 
     #[test]
-    fn xtask_may_use_any_crate_and_none_may_use_it() {
+    fn what_stands_outside_may_use_any_crate_and_none_may_use_it() {
         assert_eq!(fault("xtask", "lowtide-python"), None);
+        assert_eq!(fault("xtask", "lowtide-testing"), None);
         assert!(fault("lowtide-python", "xtask").is_some());
+        assert!(fault("lowtide-python", "lowtide-testing").is_some());
     }
 
     #[test]
-    fn only_our_own_normal_and_build_dependencies_count() {
-        let metadata = json!({"packages": [{"name": "lowtide-plan", "dependencies": [
-            {"name": "lowtide-core", "kind": null, "path": "/crates/core"},
-            {"name": "lowtide-report", "kind": "build", "path": "/crates/report"},
-            {"name": "lowtide-cli", "kind": "dev", "path": "/crates/cli"},
-            {"name": "serde", "kind": null},
-        ]}]});
-        let uses = |used: &str| ("lowtide-plan".to_owned(), used.to_owned());
-        let expected =
-            Packages { names: vec!["lowtide-plan".into()], uses: vec![uses("lowtide-core"), uses("lowtide-report")] };
-        assert_eq!(packages(&metadata).unwrap(), expected);
-    }
-
-    #[test]
-    fn metadata_of_another_shape_is_an_error() {
-        assert!(packages(&json!({"packages": [{"name": 1}]})).is_err());
-        assert!(packages(&json!([])).is_err());
+    fn what_tests_alone_use_and_what_others_wrote_does_not_count() {
+        let packages = Packages::of(&Repository::find().unwrap().metadata().unwrap());
+        let uses = |user: &str, used: &str| packages.uses.contains(&(format!("lowtide-{user}"), used.to_owned()));
+        assert!(uses("plan", "lowtide-core") && uses("cli", "lowtide-plan"), "{packages:?}");
+        assert!(!uses("plan", "lowtide-testing") && !uses("formats", "csv"), "{packages:?}");
     }
 }

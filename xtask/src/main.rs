@@ -8,9 +8,11 @@ mod layers;
 mod process;
 mod python;
 mod repository;
+mod rust_tests;
 mod sources;
 mod step;
 mod steps;
+mod tally;
 mod tokens;
 
 use std::process::ExitCode;

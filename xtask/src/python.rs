@@ -1,17 +1,17 @@
 //! The Python package as its users get it: the wheel is built, installed into an environment of its own under `target`,
 //! and tried by the tests in `python/tests`, with the newest PyTorch.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use lowtide_testing::DATA_VARIABLE;
 
 use crate::process;
-use crate::repository::{DATA_VARIABLE, Repository};
+use crate::repository::Repository;
 use crate::step::{Need, Passed};
+use crate::tally::Tally;
 
 /// What the step cannot do without.
 pub(crate) const NEED: Need = Need {
@@ -32,12 +32,9 @@ const SUITS: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3
 /// Ends well where all the distributions that are named are installed.
 const HAS: &str = "import importlib.metadata, sys; [importlib.metadata.version(name) for name in sys.argv[1:]]";
 
-/// What those tests that need a GPU say when they are skipped.
-const GPU: &str = "needs a CUDA device";
-
 /// Builds, installs and tries the wheel.
 pub(crate) fn run(repository: &Repository) -> Result<Passed> {
-    let target = target(repository)?;
+    let target = repository.target()?;
     let environment = Environment::make(target.join("python"))?;
     let wheel = environment.build(repository, &target.join("wheels"))?;
     environment.replace(&wheel)?;
@@ -47,9 +44,9 @@ pub(crate) fn run(repository: &Repository) -> Result<Passed> {
     if let Some(folder) = &repository.data {
         tests.env(DATA_VARIABLE, folder);
     }
-    let Tally { passed, notes } = Tally::of(&process::output(tests)?);
-    ensure!(passed > 0, "pytest ran no test");
-    Ok(Passed { detail: format!("{passed} tests"), notes })
+    let tests = tally(&process::output(tests)?);
+    ensure!(tests.passed > 0, "pytest ran no test");
+    Ok(Passed { tests, ..Passed::default() })
 }
 
 /// A virtual environment, and how packages come into it.
@@ -166,52 +163,24 @@ fn command(program: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Where cargo builds.
-fn target(repository: &Repository) -> Result<PathBuf> {
-    let arguments = ["metadata", "--format-version", "1", "--no-deps"];
-    let output = process::cargo(repository, &arguments).stderr(Stdio::null()).output();
-    let metadata: Value = serde_json::from_slice(&output.context("cannot start cargo metadata")?.stdout)
-        .context("cargo metadata is not JSON")?;
-    metadata["target_directory"].as_str().map(PathBuf::from).context("cargo metadata names no target directory")
-}
-
-/// What pytest says about its tests.
-#[derive(Debug, Default, Eq, PartialEq)]
-struct Tally {
-    passed: u64,
-    notes: Vec<String>,
-}
-
-impl Tally {
-    /// Reads the last line, `12 passed, 3 skipped in 4.56s`, and the lines `SKIPPED [3] FILE:LINE: REASON`.
-    fn of(output: &str) -> Self {
-        let last = output.lines().rev().find(|line| line.contains(" passed"));
-        let passed = last.and_then(|line| line.split_once(" passed")?.0.rsplit(' ').next()?.parse().ok());
-        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-        for (count, reason) in output.lines().filter_map(skipped) {
-            // Each file may have its own words for it.
-            *reasons.entry(if reason.contains(GPU) { GPU } else { reason }).or_default() += count;
+/// Reads the last line, `12 passed, 3 skipped in 4.56s`, and the lines `SKIPPED [3] FILE:LINE: REASON`.
+fn tally(output: &str) -> Tally {
+    let last = output.lines().rev().find(|line| line.contains(" passed"));
+    let passed = last.and_then(|line| line.split_once(" passed")?.0.rsplit(' ').next()?.parse().ok());
+    let mut tally = Tally { passed: passed.unwrap_or(0), ..Tally::default() };
+    for (count, place, reason) in output.lines().filter_map(skipped) {
+        for _ in 0..count {
+            tally.skip(place, reason);
         }
-        let notes = reasons.into_iter().map(|(reason, count)| note(count, reason)).collect();
-        Self { passed: passed.unwrap_or(0), notes }
     }
+    tally
 }
 
-fn note(count: u64, reason: &str) -> String {
-    if reason == GPU {
-        format!(
-            "skipped {count} tests of the Python package that need a CUDA device\n\
-             hint: where there is one, `pytest python/tests -m gpu` runs them, with the wheel and PyTorch installed"
-        )
-    } else {
-        format!("skipped {count} tests of the Python package: {reason}")
-    }
-}
-
-/// How many tests a line says were skipped, and why.
-fn skipped(line: &str) -> Option<(u64, &str)> {
+/// How many tests a line says were skipped, where, and why.
+fn skipped(line: &str) -> Option<(usize, &str, &str)> {
     let (count, rest) = line.strip_prefix("SKIPPED [")?.split_once("] ")?;
-    Some((count.parse().ok()?, rest.split_once(": ").map_or(rest, |(_, reason)| reason)))
+    let (place, reason) = rest.split_once(": ").unwrap_or(("", rest));
+    Some((count.parse().ok()?, place, reason))
 }
 
 #[cfg(test)]
@@ -219,22 +188,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passed_is_counted_and_what_was_skipped_is_told() {
+    fn what_passed_and_what_was_skipped_is_counted() {
         let output = "...........ss.s\n\
                       SKIPPED [2] python/tests/test_gpu.py:10: needs a CUDA device\n\
-                      SKIPPED [1] python/tests/test_gpu.py:20: needs a CUDA device\n\
-                      SKIPPED [1] python/tests/test_gpu.py: needs a CUDA device and more\n\
                       SKIPPED [1] python/tests/test_more.py:3: could not import 'transformers'\n\
                       SKIPPED [2] python/tests/test_more.py:9: could not import 'transformers'\n\
-                      12 passed, 7 skipped in 4.56s\n";
-        let Tally { passed, notes } = Tally::of(output);
-        assert_eq!((passed, notes.len()), (12, 2));
-        assert_eq!(notes[0], "skipped 3 tests of the Python package: could not import 'transformers'");
-        assert!(
-            notes[1].starts_with("skipped 4 tests of the Python package that need a CUDA device\nhint: "),
-            "{notes:?}"
-        );
-        assert_eq!(Tally::of("no tests ran in 0.01s\n"), Tally::default());
+                      12 passed, 5 skipped in 4.56s\n";
+        let tally = tally(output);
+        assert_eq!((tally.passed, tally.skips()), (12, 5));
+        assert_eq!(tally.skipped["needs a CUDA device"], ["python/tests/test_gpu.py:10"; 2]);
+        assert_eq!(tally.skipped["could not import 'transformers'"].len(), 3);
+        assert_eq!(super::tally("no tests ran in 0.01s\n"), Tally::default());
     }
 
     #[test]

@@ -4,9 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-
-/// The variable that names the folder with benchmark data.
-pub(crate) const DATA_VARIABLE: &str = "LOWTIDE_DATA";
+use cargo_metadata::{Metadata, MetadataCommand};
+use lowtide_testing::DATA_VARIABLE;
 
 /// The checkout that the steps look at.
 #[derive(Debug)]
@@ -30,5 +29,16 @@ impl Repository {
             _ => None,
         };
         Ok(Self { root, data })
+    }
+
+    /// What cargo knows of the workspace, its own packages alone.
+    pub(crate) fn metadata(&self) -> Result<Metadata> {
+        let mut command = MetadataCommand::new();
+        Ok(command.current_dir(&self.root).no_deps().exec()?)
+    }
+
+    /// Where cargo builds.
+    pub(crate) fn target(&self) -> Result<PathBuf> {
+        Ok(self.metadata()?.target_directory.into())
     }
 }

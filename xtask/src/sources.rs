@@ -26,7 +26,7 @@ pub(crate) fn run(repository: &Repository) -> Result<Passed> {
     if !faults.is_empty() {
         bail!("{}", faults.join("\n"));
     }
-    Ok(Passed { detail: format!("{} files", sources.len()), notes: long_files(&sources) })
+    Ok(Passed { detail: format!("{} files", sources.len()), notes: long_files(&sources), ..Passed::default() })
 }
 
 fn read_sources(root: &Path) -> Result<Vec<Source>> {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::repository::Repository;
+use crate::tally::{Tally, counted};
 
 /// One thing to find out about the repository.
 pub(crate) struct Step {
@@ -38,26 +39,41 @@ pub(crate) struct Passed {
     pub(crate) detail: String,
     /// Sentences that want a reader, and yet are no failure.
     pub(crate) notes: Vec<String>,
+    /// The tests that it ran, if it runs any.
+    pub(crate) tests: Tally,
 }
 
-/// How many steps ended how. Displays as `N passed, N failed, N skipped`.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+impl Passed {
+    fn detail(&self) -> String {
+        if self.tests == Tally::default() { self.detail.clone() } else { self.tests.to_string() }
+    }
+}
+
+/// How many steps ended how, and the tests of all of them. Displays as
+/// `N steps passed, N failed, N skipped · N tests passed, N skipped`.
+#[derive(Debug, Default, Eq, PartialEq)]
 pub(crate) struct Summary {
     passed: usize,
     failed: usize,
     skipped: usize,
+    tests: Tally,
 }
 
 impl Summary {
     /// Whether nothing failed.
-    pub(crate) fn is_good(self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         self.failed == 0
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+        let steps = counted(self.passed, "step");
+        write!(formatter, "{steps} passed, {} failed, {} skipped", self.failed, self.skipped)?;
+        if self.tests != Tally::default() {
+            write!(formatter, " · {}", self.tests)?;
+        }
+        Ok(())
     }
 }
 
@@ -82,8 +98,9 @@ pub(crate) fn run_all(steps: &[Step], repository: &Repository, out: &mut impl Wr
         match outcome {
             Outcome::Passed(passed) => {
                 summary.passed += 1;
-                writeln!(out, "{}", line("ok", seconds, &passed.detail))?;
+                writeln!(out, "{}", line("ok", seconds, &passed.detail()))?;
                 notes.extend(passed.notes);
+                summary.tests += passed.tests;
             }
             Outcome::Failed(error) => {
                 summary.failed += 1;
@@ -96,7 +113,7 @@ pub(crate) fn run_all(steps: &[Step], repository: &Repository, out: &mut impl Wr
             }
         }
     }
-    for note in notes {
+    for note in notes.into_iter().chain(summary.tests.notes()) {
         writeln!(out, "\n{note}")?;
     }
     writeln!(out, "\n{summary}")?;
@@ -145,7 +162,7 @@ mod tests {
             step(Some(PRESENT), |_| Ok(Passed::default())),
             step(Some(MISSING), |_| bail!("never run")),
         ]);
-        assert_eq!(summary, Summary { passed: 2, failed: 1, skipped: 1 });
+        assert_eq!(summary, Summary { passed: 2, failed: 1, skipped: 1, tests: Tally::default() });
         assert!(!summary.is_good());
     }
 
@@ -153,7 +170,7 @@ mod tests {
     fn the_output_of_a_failure_is_shown_and_the_last_line_counts() {
         let (_, text) = run_quietly(&[step(None, |_| bail!("first line\nsecond line"))]);
         assert!(text.contains("\nfirst line\nsecond line\n"), "{text}");
-        assert_eq!(text.lines().last(), Some("0 passed, 1 failed, 0 skipped"));
+        assert_eq!(text.lines().last(), Some("0 steps passed, 1 failed, 0 skipped"));
     }
 
     #[test]
@@ -164,8 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_has_one_form() {
-        let summary = Summary { passed: 12, failed: 0, skipped: 1 };
-        assert_eq!(summary.to_string(), "12 passed, 0 failed, 1 skipped");
+    fn skipped_tests_are_told_and_the_last_line_counts_them() {
+        let (_, text) = run_quietly(&[step(None, |_| {
+            let mut tests = Tally { passed: 7, ..Tally::default() };
+            tests.skip("a", "there is no moon");
+            Ok(Passed { tests, ..Passed::default() })
+        })]);
+        assert!(text.contains("\nskipped 1 test: there is no moon\n        a\n"), "{text}");
+        assert_eq!(text.lines().last(), Some("1 step passed, 0 failed, 0 skipped · 7 tests passed, 1 skipped"));
     }
 }

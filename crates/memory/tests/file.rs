@@ -40,8 +40,8 @@ fn a_folder_or_a_granularity_that_is_none_is_an_error() {
 #[test]
 fn a_disk_that_is_too_small_is_out_of_memory_and_stays_usable() {
     let file = ScratchFile::new(&std::env::temp_dir(), GRANULE).unwrap();
-    if !file.describe().fallbacks.is_empty() {
-        return;
+    if let Some(fallback) = file.describe().fallbacks.first() {
+        return lowtide_testing::skip(&format!("a file here does not say what fits: {fallback}"));
     }
     let range = file.reserve(Bytes::new(1 << 45)).unwrap();
     assert_eq!(file.commit(range), Err(Error::OutOfMemory { asked: range.bytes }));

@@ -7,6 +7,7 @@ use std::fs;
 
 use lowtide_core::Bytes;
 use lowtide_memory::{Host, HostOptions, Pages, Placement, Source, Span};
+use lowtide_testing::skip;
 
 const MIB: u64 = 1 << 20;
 
@@ -181,7 +182,7 @@ fn huge_pages_are_had_or_the_way_to_them_is_said() {
 fn moved_memory_leaves_its_addresses_reserved() {
     let host = Host::new(&HostOptions::default());
     if !host.describe().relocates {
-        return;
+        return skip("this system does not move memory and keep its addresses");
     }
     let range = host.reserve(Bytes::new(8 * MIB)).unwrap();
     let (from, to) = (Span::new(range.start, Bytes::new(MIB)), Span::new(range.start + 4 * MIB, Bytes::new(MIB)));
@@ -197,7 +198,7 @@ fn moved_memory_leaves_its_addresses_reserved() {
 fn memory_of_several_lives_still_moves_as_one() {
     let host = Host::new(&HostOptions::default());
     if !host.describe().relocates {
-        return;
+        return skip("this system does not move memory and keep its addresses");
     }
     let range = host.reserve(Bytes::new(8 * MIB)).unwrap();
     let place = |index: u64| Span::new(range.start + index * MIB, Bytes::new(MIB));

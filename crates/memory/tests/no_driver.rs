@@ -10,10 +10,22 @@ use lowtide_memory::{Error, HostOptions};
 
 const VARIABLE: &str = "LOWTIDE_CUDA_DRIVER";
 
-/// Does nothing unless another test runs it in a process of its own.
-#[test]
-fn inner() {
-    let Some(named) = std::env::var_os("LOWTIDE_TEST_INNER") else { return };
+/// Set in the process that the driver is missing for.
+const INNER: &str = "LOWTIDE_TEST_INNER";
+
+/// Runs `test` again in a process that is told to take `library` for the driver, and there makes sure that it takes none.
+fn assert_no_driver(test: &str, library: &Path) {
+    if let Some(named) = std::env::var_os(INNER) {
+        return assert_errors_name(named.to_str().unwrap());
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test]).env(VARIABLE, library).env(INNER, library);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains(" 1 passed"), "{text}");
+}
+
+fn assert_errors_name(library: &str) {
     for error in [
         cuda::device_count().unwrap_err(),
         CudaDevice::new(0, None, &[]).unwrap_err(),
@@ -21,28 +33,18 @@ fn inner() {
     ] {
         assert!(matches!(&error, Error::NoDriver { .. }), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains(named.to_str().unwrap()) && text.contains(VARIABLE), "{text}");
+        assert!(text.contains(library) && text.contains(VARIABLE), "{text}");
     }
-}
-
-fn run_inner(library: &Path) {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "inner"])
-        .env(VARIABLE, library)
-        .env("LOWTIDE_TEST_INNER", library)
-        .status()
-        .unwrap();
-    assert!(status.success());
 }
 
 #[test]
 fn a_library_that_is_not_there_is_no_driver() {
-    run_inner(Path::new("/nowhere/libcuda.so.1"));
+    assert_no_driver("a_library_that_is_not_there_is_no_driver", Path::new("/nowhere/libcuda.so.1"));
 }
 
 #[test]
 fn a_file_that_is_no_library_is_no_driver() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "no library").unwrap();
-    run_inner(file.path());
+    assert_no_driver("a_file_that_is_no_library_is_no_driver", file.path());
 }

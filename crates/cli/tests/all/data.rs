@@ -1,22 +1,11 @@
 //! The benchmark sets, where they are at hand.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
+use lowtide_testing::data;
 use serde_json::{Value, json};
 
 use super::support::{Folder, lowtide};
-
-/// The folder `name` of the benchmark data; says so where it is not there.
-pub fn data(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("LOWTIDE_DATA").map(|root| PathBuf::from(root).join(name));
-    let found = folder.filter(|folder| folder.is_dir());
-    if found.is_none() {
-        // Straight to stderr, so that it is seen also where the output of tests is captured.
-        let _ = writeln!(io::stderr(), "skipped: the data set `{name}` needs LOWTIDE_DATA, the folder that holds it");
-    }
-    found
-}
 
 fn benched(folder: &PathBuf, arguments: &[&str]) -> Value {
     let output = lowtide(&["bench", "plan", "--json"]).args(arguments).arg(folder).output().unwrap();

@@ -3,7 +3,9 @@
 
 use std::process::Command;
 
-use super::support::{Ended, Folder, lowtide, skip};
+use lowtide_testing::skip;
+
+use super::support::{Ended, Folder, lowtide};
 
 fn bench(folder: &Folder, arguments: &[&str]) -> Ended {
     bench_with(folder, "/no/such.so", arguments)
@@ -20,7 +22,7 @@ fn bench_with(folder: &Folder, library: &str, arguments: &[&str]) -> Ended {
 fn has_python() -> bool {
     let has = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !has {
-        skip("`bench host` measured nothing: there is no `python3`");
+        skip("there is no `python3`");
     }
     has
 }

@@ -283,7 +283,7 @@ const FIGURES: [(&str, u64, Option<u64>); 7] = [
 
 #[test]
 fn recorded_runs_reserve_what_was_measured() {
-    let Some(folder) = super::data::data("gpu-traces") else { return };
+    let Some(folder) = lowtide_testing::data("gpu-traces") else { return };
     for (name, native, expandable) in FIGURES {
         let file = folder.join(format!("{name}.csv.gz"));
         let figures = [("caching", Some(native), 0.02), ("expandable", expandable, 0.03)];

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use lowtide_testing::skip;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{BINARY, Ended, Folder, lowtide, skip};
+use super::support::{BINARY, Ended, Folder, lowtide};
 
 /// Writes `FOLDER/PID.json` at exit, and at the exit without farewell of a shell, with the steps that were marked.
 const STAND_IN: &str = r#"
@@ -235,8 +236,7 @@ fn each_run_has_a_folder_of_its_own_for_summaries_and_leaves_none() {
 fn a_program_that_becomes_another_user_leaves_its_summary() {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root || Command::new("setpriv").arg("--version").output().is_err() {
-        skip("no program became another user: that takes root, and `setpriv`");
-        return;
+        return skip("a program becomes another user only for root, and with `setpriv`");
     }
     let folder = Folder::new();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();

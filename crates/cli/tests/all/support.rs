@@ -1,7 +1,6 @@
 //! What the tests have in common: the command, a folder to run it in, and problems to run it on.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
@@ -17,12 +16,6 @@ pub fn lowtide(arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments).env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
     command
-}
-
-/// Says what is not tested, also where the output of tests that pass is kept back.
-pub fn skip(reason: &str) {
-    // One call, and a line of its own wherever another test has stopped.
-    let _ = io::stderr().write_all(format!("\nskipped: {reason}\n").as_bytes());
 }
 
 /// What a command that ended left behind.

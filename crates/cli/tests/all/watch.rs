@@ -5,9 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use lowtide_testing::skip;
 use serde_json::Value;
 
-use super::support::{BINARY, Ended, Folder, lowtide, skip};
+use super::support::{BINARY, Ended, Folder, lowtide};
 
 /// Begins a shell program: `keep N` makes a variable of 400 kB.
 const SHELL: &str =
@@ -52,7 +53,7 @@ fn a_program_that_keeps_more_and_more_leaks() {
 #[test]
 fn a_spike_hides_no_leak() {
     if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return skip("python3 is not installed: a leak with a spike");
+        return skip("there is no `python3`");
     }
     let folder = Folder::new();
     let program = "kept=[]\nimport time\nfor n in range(300):\n  kept.append(b'x' * (256 << 10)); time.sleep(0.02)\n  \
@@ -346,13 +347,11 @@ fn a_process_of_another_user_is_watched_without_its_peaks() {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         command.uid(NOBODY).gid(NOBODY);
     } else if std::fs::metadata("/proc/1").is_ok_and(|first| first.uid() != 0) {
-        skip("there is no process of another user");
-        return;
+        return skip("there is no process of another user");
     }
     let child = match command.spawn() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            skip(&format!("another user may not run {BINARY}"));
-            return;
+            return skip(&format!("another user may not run {BINARY}"));
         }
         started => started.unwrap(),
     };

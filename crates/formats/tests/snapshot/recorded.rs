@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
@@ -98,15 +98,8 @@ fn a_training_run_on_two_streams_is_read_to_the_byte() {
 
 #[test]
 fn the_snapshot_of_the_data_set_is_the_bundled_one() {
-    let path = std::env::var_os("LOWTIDE_DATA")
-        .map(|root| PathBuf::from(root).join("snapshots/resnet18_two_streams.pickle.gz"))
-        .filter(|path| path.is_file());
-    let Some(path) = path else {
-        // Straight to stderr, so that it is seen also where the output of tests is captured.
-        let _ =
-            writeln!(io::stderr(), "skipped: the data set `snapshots` needs LOWTIDE_DATA, the folder that holds it");
-        return;
-    };
+    let Some(folder) = lowtide_testing::data("snapshots") else { return };
+    let path = folder.join("resnet18_two_streams.pickle.gz");
     assert_is_resnet18(&read(&fs::read(path).expect("it is there")).expect("it can be read"));
 }
 

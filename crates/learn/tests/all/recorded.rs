@@ -1,7 +1,6 @@
 //! Recorded training runs: from the third step on everything hits, at the planner's bound.
 
 use std::collections::HashMap;
-use std::env;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,16 +10,6 @@ use lowtide_formats::Input;
 use lowtide_learn::{Advice, Cursor, Lane, Learner, LearnerOptions, Served, StepPlan};
 
 use crate::player::{align, at_once};
-
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn recordings() -> Option<PathBuf> {
-    let folder = env::var_os("LOWTIDE_DATA").map(|data| PathBuf::from(data).join("gpu-traces"));
-    let folder = folder.filter(|folder| folder.is_dir());
-    if folder.is_none() {
-        eprintln!("SKIPPED: LOWTIDE_DATA names no folder with `gpu-traces`");
-    }
-    folder
-}
 
 fn read(path: PathBuf) -> Trace {
     match Input::read(File::open(path).unwrap()).unwrap() {
@@ -91,7 +80,7 @@ fn run(trace: &Trace) -> Run {
 #[test]
 #[expect(clippy::print_stderr, reason = "times are for whoever looks")]
 fn fixed_shapes_hit_from_the_third_step_on_at_the_bound() {
-    let Some(folder) = recordings() else { return };
+    let Some(folder) = lowtide_testing::data("gpu-traces") else { return };
     for name in ["llama_fixed", "resnet50", "llama_sites"] {
         let run = run(&read(folder.join(format!("{name}.csv.gz"))));
         let plan = run.plan.unwrap();

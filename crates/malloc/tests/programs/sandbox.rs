@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::preload::{library, skip, summaries};
+use crate::preload::{library, summaries};
 
 /// A folder with programs.
 pub(crate) struct Sandbox {
@@ -18,12 +18,9 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// None where there is no C compiler.
+    /// A skip where there is no C compiler.
     pub(crate) fn new() -> Option<Self> {
-        if Command::new("cc").arg("--version").output().is_err() {
-            skip("no small C program ran under the library: there is no C compiler `cc`");
-            return None;
-        }
+        lowtide_testing::program("cc")?;
         Some(Self { folder: tempfile::tempdir().unwrap() })
     }
 

@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end here")]
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::{env, fs, io};
+use std::{env, fs};
 
 use serde_json::Value;
 
@@ -25,10 +24,4 @@ pub(crate) fn summaries(folder: &Path) -> Vec<Value> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let whole = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
     whole.map(|path| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()).collect()
-}
-
-/// Says what is not tested, also where the output of tests that pass is kept back.
-pub(crate) fn skip(reason: &str) {
-    // One call, and a line of its own wherever another test has stopped.
-    let _ = io::stderr().write_all(format!("\nskipped: {reason}\n").as_bytes());
 }

@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use crate::preload::skip;
-use crate::trial::{Trial, find, printed};
+use lowtide_testing::{programs, skip};
+
+use crate::trial::{Trial, printed};
 
 /// Tests of what allocates, copies, maps, forks and starts threads; a Python has most of them.
 const TESTS: &str = "test_array test_ast test_binascii test_buffer test_bytes test_bz2 test_codecs test_collections \
@@ -27,14 +28,13 @@ const FEW: usize = 40;
 
 #[test]
 fn its_own_tests_pass_as_without_the_library() {
-    let Some([python]) = find(["python3"], &[]) else { return };
+    let Some([python]) = programs(["python3"], &[]) else { return };
     let trial = Trial::new();
     let asked = trial.bare(&python).args(["-c", HAS]).args(TESTS.split_whitespace()).output();
     let selection = asked.map(|output| printed(&output)).unwrap_or_default();
     let selection: Vec<&str> = selection.split_whitespace().collect();
     if selection.len() < FEW {
-        skip("CPython's own tests did not run under the library: `python3` has not the package `test`");
-        return;
+        return skip("`python3` has not the package `test`, CPython's own tests");
     }
     let failed = failed(&run(trial.command(&python), &selection));
     if !failed.is_empty() {
@@ -47,7 +47,7 @@ fn its_own_tests_pass_as_without_the_library() {
         assert!(ours.is_empty(), "{ours:?} of CPython's tests fail under the library alone");
         if !failed.is_empty() {
             let failed = failed.join(" and ");
-            skip(&format!("{failed} of CPython's tests told nothing: without the library they fail too"));
+            skip(&format!("of CPython's own tests, {failed} fail without the library too"));
         }
     }
     trial.assert_served("python3");

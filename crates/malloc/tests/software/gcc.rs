@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use crate::trial::{Trial, find, printed, well};
+use lowtide_testing::programs;
+
+use crate::trial::{Trial, printed, well};
 
 /// Functions with loops, switches, floating point and calls among each other.
 fn source(unit: usize, functions: usize) -> String {
@@ -34,7 +36,7 @@ fn source(unit: usize, functions: usize) -> String {
 
 #[test]
 fn a_large_file_becomes_the_same_object() {
-    let Some([gcc]) = find(["gcc"], &[]) else { return };
+    let Some([gcc]) = programs(["gcc"], &[]) else { return };
     let trial = Trial::new();
     fs::write(trial.path("large.c"), source(0, 250)).unwrap();
     trial.run(&gcc, &["-O2", "-g", "-c", "large.c", "-o", "with.o"]);
@@ -53,7 +55,7 @@ program: $(OBJECTS)
 
 #[test]
 fn a_project_is_made_in_parallel_and_linked_as_one() {
-    let Some([make, gcc]) = find(["make", "gcc"], &[]) else { return };
+    let Some([make, gcc]) = programs(["make", "gcc"], &[]) else { return };
     let trial = Trial::new();
     let mut sum = String::new();
     let mut main = String::from("#include <stdint.h>\n#include <stdio.h>\n");

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::trial::{Trial, find};
+use lowtide_testing::programs;
+
+use crate::trial::Trial;
 
 /// Lines that differ from file to file and change a little from version to version.
 fn text(file: usize, version: usize, lines: usize) -> String {
@@ -31,7 +33,7 @@ fn write(folder: &Path, version: usize) {
 
 #[test]
 fn a_repository_that_was_packed_anew_is_whole_and_clones() {
-    let Some([git]) = find(["git"], &[]) else { return };
+    let Some([git]) = programs(["git"], &[]) else { return };
     let trial = Trial::new();
     let run = |folder: &str, arguments: &[&str]| {
         let identity = ["-c", "user.name=tester", "-c", "user.email=tester@localhost", "-c", "commit.gpgsign=false"];

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::{fs, iter};
 
-use crate::trial::{Server, Trial, find, wait_until};
+use lowtide_testing::programs;
+
+use crate::trial::{Server, Trial, wait_until};
 
 /// Where packages put the programs of the server: the newest first.
 fn folders() -> Vec<PathBuf> {
@@ -29,7 +31,7 @@ const HASH: &str = "select count(*), sum(many) from (select a.aid % 50021 as bin
 #[test]
 fn transactions_add_up_and_queries_in_much_memory_are_right() {
     let names = ["postgres", "initdb", "pgbench", "psql", "pg_ctl", "pg_checksums"];
-    let Some([postgres, initdb, pgbench, psql, control, checksums]) = find(names, &folders()) else { return };
+    let Some([postgres, initdb, pgbench, psql, control, checksums]) = programs(names, &folders()) else { return };
     let trial = Trial::not_as_root();
     trial.run(initdb, &["-D", "data", "-U", "tester", "-A", "trust", "-N", "-k", "--locale=C"]);
     let folder = trial.path("");

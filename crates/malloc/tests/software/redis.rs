@@ -5,7 +5,9 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use crate::trial::{Server, Trial, find, printed, wait_until, well};
+use lowtide_testing::programs;
+
+use crate::trial::{Server, Trial, printed, wait_until, well};
 
 /// A server in a trial's folder, and how to talk to it.
 struct Redis<'a> {
@@ -66,7 +68,9 @@ fn value(bytes: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn values_come_back_and_survive_a_save_in_a_fork_and_a_restart() {
-    let Some([server, client, benchmark]) = find(["redis-server", "redis-cli", "redis-benchmark"], &[]) else { return };
+    let Some([server, client, benchmark]) = programs(["redis-server", "redis-cli", "redis-benchmark"], &[]) else {
+        return;
+    };
     let trial = Trial::new();
     let redis = Redis::start(&trial, &server, &client);
     let values: Vec<(String, Vec<u8>)> = [100_000, 1_000_000, 40_000, 5_000_000]

@@ -1,6 +1,8 @@
 //! stress-ng's stressors of memory, which check what they read.
 
-use crate::trial::{Trial, find};
+use lowtide_testing::programs;
+
+use crate::trial::Trial;
 
 /// Stressors and their settings: two processes each, a few seconds.
 const STRESSORS: [&[&str]; 6] = [
@@ -14,7 +16,7 @@ const STRESSORS: [&[&str]; 6] = [
 
 #[test]
 fn what_the_stressors_write_they_read_back() {
-    let Some([stress]) = find(["stress-ng"], &[]) else { return };
+    let Some([stress]) = programs(["stress-ng"], &[]) else { return };
     let trial = Trial::new();
     for stressors in STRESSORS {
         let arguments = [stressors, &["--verify", "--timeout", "3", "--oomable", "--metrics-brief"]].concat();

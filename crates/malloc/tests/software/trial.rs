@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end here")]
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use std::{array, env};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::preload::{library, skip, summaries};
+use crate::preload::{library, summaries};
 
 /// How long a program may take to become ready.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -95,21 +94,6 @@ impl Trial {
         let names = all.iter().map(|summary| &summary["command"]);
         assert!(all.iter().any(|summary| is_served(&summary)), "{:?}", names.collect::<Vec<_>>());
     }
-}
-
-/// Where programs are; none, and that is said, where one of them is not on the search path or in `folders`.
-pub(crate) fn find<const N: usize>(names: [&str; N], folders: &[PathBuf]) -> Option<[PathBuf; N]> {
-    let path: OsString = env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = folders.iter().cloned().chain(env::split_paths(&path)).collect();
-    let found = names.map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()));
-    let missing: Vec<&str> =
-        names.iter().zip(&found).filter_map(|(name, found)| found.is_none().then_some(*name)).collect();
-    if !missing.is_empty() {
-        skip(&format!("`{}` did not run under the library: {} not installed", names[0], missing.join(" and ")));
-        return None;
-    }
-    let mut found = found.into_iter().flatten();
-    Some(array::from_fn(|_| found.next().unwrap()))
 }
 
 /// Runs it to a good end, in which the library has said nothing.

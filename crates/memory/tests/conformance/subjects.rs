@@ -2,12 +2,10 @@
 
 #![expect(unsafe_code, reason = "reads and writes memory that a source committed")]
 
-use std::io::Write;
-use std::sync::Once;
-
 use lowtide_core::Bytes;
 use lowtide_memory::cuda::{CudaDevice, CudaPinned};
 use lowtide_memory::{Host, HostOptions, Pages, Placement, ScratchFile, Simulated, SimulatedOptions, Source};
+use lowtide_testing::skip;
 
 use crate::suite::Subject;
 
@@ -83,17 +81,12 @@ pub fn cuda_pinned() -> Option<Box<dyn Subject>> {
     there(CudaPinned::new(0, &HostOptions::default()))
 }
 
-/// A source of a device; without a driver there is none, and that is said. Anything else that is wrong with it is.
+/// A source of a device; without a driver there is none, and the test is skipped. Anything else that is wrong fails it.
 fn there<S: Subject + 'static>(source: Result<S, lowtide_memory::Error>) -> Option<Box<dyn Subject>> {
-    static SAID: Once = Once::new();
     match source {
         Ok(source) => Some(Box::new(source)),
-        Err(lowtide_memory::Error::NoDriver { why }) => {
-            SAID.call_once(|| {
-                // Not by `eprintln!`, which is shown for failed tests alone.
-                let _ =
-                    writeln!(std::io::stderr(), "SKIPPED: the CUDA sources are not tested, no driver is here: {why}");
-            });
+        Err(lowtide_memory::Error::NoDriver { .. }) => {
+            skip("there is no CUDA driver");
             None
         }
         Err(error) => panic!("{error}"),

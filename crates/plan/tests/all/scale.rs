@@ -23,11 +23,9 @@ fn training_step(count: usize, seed: u64) -> Problem {
     Problem::new(buffers.collect())
 }
 
-#[allow(clippy::print_stderr)] // a test that says why it did nothing
 fn first_plan_within(problem: &Problem, limit: Duration) {
     if cfg!(debug_assertions) {
-        eprintln!("skipped: only an optimised build says how long a plan takes");
-        return;
+        return lowtide_testing::skip("only an optimised build says how long a plan takes");
     }
     let never = AtomicBool::new(false);
     let options = Options { time_limit: Some(Duration::ZERO), ..Options::new(&never) };

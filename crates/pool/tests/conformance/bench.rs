@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lowtide_core::{Align, Bytes, StreamId};
-use lowtide_memory::{Simulated, Source};
+use lowtide_memory::{Limited, Simulated, Source};
 use lowtide_pool::program::{Subject, Watching};
 use lowtide_pool::{Address, Error, Pool, Request};
 
@@ -16,6 +16,7 @@ pub type MakePool = fn(Arc<dyn Source>) -> Made;
 pub struct Bench {
     pub pool: Box<dyn Pool>,
     pub source: Arc<Watching>,
+    limited: Arc<Limited<dyn Source>>,
     pub device: Option<Arc<Simulated>>,
     /// How much is to be tried for each hundred.
     pub percent: u32,
@@ -25,8 +26,9 @@ impl Bench {
     /// A pool over a source that nothing was done with yet; none where the machine has no such source.
     pub fn new(source: MakeSource, pool: MakePool) -> Option<Self> {
         let Ground { source, device, percent } = source()?;
-        let source = Arc::new(Watching::new(source));
-        Some(Self { pool: pool(source.clone()).unwrap(), source, device, percent })
+        let limited = Arc::new(Limited::new(source, None));
+        let source = Arc::new(Watching::new(limited.clone()));
+        Some(Self { pool: pool(source.clone()).unwrap(), source, limited, device, percent })
     }
 
     pub fn subject(&self) -> Subject<'_> {
@@ -42,6 +44,15 @@ impl Bench {
     /// The memory there is, where that is little enough to use it up.
     pub fn small_capacity(&self) -> Option<u64> {
         self.source.describe().capacity.map(Bytes::get).filter(|&capacity| capacity <= 1 << 30)
+    }
+
+    /// The memory there is; where that is too much to use it up, there is less from now on.
+    pub fn limited_capacity(&self) -> u64 {
+        const LITTLE: u64 = 256 << 20;
+        self.small_capacity().unwrap_or_else(|| {
+            self.limited.set_limit(Some(Bytes::new(LITTLE)));
+            LITTLE
+        })
     }
 
     pub fn try_take(&self, request: &Request) -> Result<Block, Error> {

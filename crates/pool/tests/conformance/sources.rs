@@ -2,13 +2,13 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "not every machine has every source")]
 
-use std::io::Write;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use super::named_streams::NamedStreams;
 use lowtide_core::Bytes;
 use lowtide_memory::cuda::{CudaDevice, CudaPinned};
 use lowtide_memory::{Error, Host, HostOptions, Pages, ScratchFile, Simulated, SimulatedOptions, Source};
+use lowtide_testing::skip;
 
 const MIB: u64 = 1 << 20;
 
@@ -82,17 +82,12 @@ pub fn cuda_pinned() -> Option<Ground> {
     there(CudaPinned::new(0, &HostOptions::default()))
 }
 
-/// A source of a device; without a driver there is none, and that is said. Anything else that is wrong with it is.
+/// A source of a device; without a driver there is none, and the test is skipped. Anything else that is wrong fails it.
 fn there<S: Source + 'static>(source: Result<S, Error>) -> Option<Ground> {
-    static SAID: Once = Once::new();
     match source {
         Ok(source) => Ground::of(NamedStreams(source)).map(|ground| ground.percent(6)),
-        Err(Error::NoDriver { why }) => {
-            SAID.call_once(|| {
-                // Not by `eprintln!`, which is shown for failed tests alone.
-                let _ =
-                    writeln!(std::io::stderr(), "SKIPPED: no strategy is tested over CUDA, no driver is here: {why}");
-            });
+        Err(Error::NoDriver { .. }) => {
+            skip("there is no CUDA driver");
             None
         }
         Err(error) => panic!("{error}"),

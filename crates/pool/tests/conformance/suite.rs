@@ -162,7 +162,7 @@ pub fn a_recorded_block_comes_back_behind_all_its_streams(bench: Bench) {
 }
 
 pub fn memory_that_ran_out_is_there_again_when_something_was_freed(bench: Bench) {
-    let Some(capacity) = bench.small_capacity() else { return };
+    let capacity = bench.limited_capacity();
     let mut blocks = Vec::new();
     let refused = loop {
         match bench.try_take(&on(blocks.len() as u64 % 2, capacity / 8)) {

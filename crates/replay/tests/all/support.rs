@@ -1,6 +1,5 @@
 //! What the tests have in common: traces written by hand, and the strategies that they are played on.
 
-use std::env;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -48,15 +47,9 @@ pub fn limited(bytes: u64) -> ReplayOptions {
     ReplayOptions { device_memory: Some(Bytes::new(bytes)), ..ReplayOptions::default() }
 }
 
-/// The recorded runs, where they are.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// The folder of the recorded runs; a skip where it is not there.
 pub fn recordings() -> Option<PathBuf> {
-    let folder = env::var_os("LOWTIDE_DATA").map(|data| PathBuf::from(data).join("gpu-traces"));
-    let folder = folder.filter(|folder| folder.is_dir());
-    if folder.is_none() {
-        eprintln!("SKIPPED: LOWTIDE_DATA names no folder with `gpu-traces`");
-    }
-    folder
+    lowtide_testing::data("gpu-traces")
 }
 
 /// Reads the recording called `name`.
