@@ -7,6 +7,7 @@ mod bytes;
 mod check;
 mod explanation;
 mod lifetime;
+pub mod options;
 mod plan;
 mod problem;
 pub mod random;

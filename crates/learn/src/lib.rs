@@ -38,7 +38,7 @@ mod tests;
 
 pub use advice::{Advice, Lane, Served, Ticket};
 pub use learner::Learner;
-pub use options::{LearnerOptions, SettingError};
+pub use options::LearnerOptions;
 pub use plan::cursor::Cursor;
 pub use plan::step_plan::{Signature, Slot, StepPlan};
 pub use planning::replan::Carried;

@@ -1,8 +1,10 @@
-//! What a learner may be told, and the names by which users of older systems tell it.
+//! How a learner works, as far as that can be chosen.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use lowtide_core::options::{LEARN, LEARN_MAX, LEARN_STABLE, LEARN_START, Options, RELEARN};
 
 /// How a [`Learner`](crate::Learner) works.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,12 +37,13 @@ pub struct LearnerOptions {
 impl Default for LearnerOptions {
     /// Starts at once, serves the first plan there is, and goes on learning.
     fn default() -> Self {
+        let options = Options::default();
         Self {
-            enabled: true,
-            start: 1,
-            stable: 0,
-            max: 20,
-            relearn: true,
+            enabled: options.get(LEARN),
+            start: options.get(LEARN_START),
+            stable: options.get(LEARN_STABLE),
+            max: options.get(LEARN_MAX),
+            relearn: options.get(RELEARN),
             patterns: 8,
             longest: 1 << 20,
             time_limit: Duration::from_secs(2),
@@ -51,23 +54,6 @@ impl Default for LearnerOptions {
     }
 }
 
-/// A setting that cannot have the value it was given.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{setting}` cannot be `{value}`: it is {range}")]
-pub struct SettingError {
-    /// The name of the setting.
-    pub setting: &'static str,
-    /// The value as it was given.
-    pub value: String,
-    /// The values it can have, as the end of a sentence.
-    pub range: &'static str,
-}
-
-const SWITCH: &str = "ENABLE_MEMORY_OPTIMIZATION";
-const START: &str = "START_STATISTIC_STEP";
-const STABLE: &str = "STABLE_STATISTIC_STEP";
-const MAX: &str = "MAX_STATISTIC_STEP";
-
 impl LearnerOptions {
     /// Collects from step `start` on; serves a plan once `stable` steps in a row were met by it or `max` steps were
     /// collected, and then collects no more.
@@ -76,42 +62,16 @@ impl LearnerOptions {
         Self { start, stable, max, relearn: false, ..Self::default() }
     }
 
-    /// The options that `ENABLE_MEMORY_OPTIMIZATION`, `START_STATISTIC_STEP`, `STABLE_STATISTIC_STEP` and
-    /// `MAX_STATISTIC_STEP` ask for, where `lookup` knows any of them; the others are then on, 100, 10 and 100. Where it
-    /// knows none, Lowtide's own.
-    pub fn from_settings(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SettingError> {
-        let [switch, start, stable, max] = [SWITCH, START, STABLE, MAX].map(lookup);
-        if [&switch, &start, &stable, &max].iter().all(|value| value.is_none()) {
-            return Ok(Self::default());
+    /// The same, with what the options of the run say about learning.
+    #[must_use]
+    pub fn with(self, options: &Options) -> Self {
+        Self {
+            enabled: options.get(LEARN),
+            start: options.get(LEARN_START),
+            stable: options.get(LEARN_STABLE),
+            max: options.get(LEARN_MAX),
+            relearn: options.get(RELEARN),
+            ..self
         }
-        let options = Self::from_statistic(
-            count(START, start, 100, 0, "a whole number from 0 to 2^64-1")?,
-            count(STABLE, stable, 10, 1, "a whole number from 1 to 2^64-1")?,
-            count(MAX, max, 100, 1, "a whole number from 1 to 2^64-1")?,
-        );
-        Ok(Self { enabled: on(switch)?, ..options })
-    }
-}
-
-fn on(value: Option<String>) -> Result<bool, SettingError> {
-    let Some(value) = value else { return Ok(true) };
-    match value.trim().to_ascii_lowercase().as_str() {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
-        _ => Err(SettingError { setting: SWITCH, value, range: "`1` or `true`, `0` or `false`" }),
-    }
-}
-
-fn count(
-    setting: &'static str,
-    value: Option<String>,
-    default: u64,
-    least: u64,
-    range: &'static str,
-) -> Result<u64, SettingError> {
-    let Some(value) = value else { return Ok(default) };
-    match value.trim().parse() {
-        Ok(number) if number >= least => Ok(number),
-        _ => Err(SettingError { setting, value, range }),
     }
 }

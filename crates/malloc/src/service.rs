@@ -15,6 +15,7 @@ use std::time::Duration;
 use std::{fs, ptr};
 
 use lowtide_core::Bytes;
+use lowtide_core::options::Every;
 use lowtide_memory::process;
 use lowtide_pool::HostArena;
 
@@ -24,7 +25,7 @@ use crate::report::notice::Errno;
 use crate::service::pressure::Pressure;
 use crate::serving::thread::Inside;
 use crate::serving::{large, underlying};
-use crate::settings::{Settings, TrimBelow};
+use crate::settings::Settings;
 
 /// How much the arena has to hand out before the thread is started.
 const WORTH: u64 = 32 << 20;
@@ -75,7 +76,7 @@ pub(crate) fn handed(bytes: usize) {
 #[cold]
 fn count(bytes: u64) {
     let handed = HANDED.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    let asked = matches!(trim_below(), TrimBelow::Every(_));
+    let asked = matches!(trim_underlying(), Some(Every::Time(_)));
     let due = (handed > WORTH || asked) && milliseconds() >= NOT_BEFORE.load(Ordering::Relaxed);
     if due && !STARTED.swap(true, Ordering::AcqRel) {
         // What the C library allocates for a thread comes from below.
@@ -151,13 +152,13 @@ fn is_over() -> bool {
 
 /// The program has closed a step.
 pub(crate) fn step() {
-    if trim_below() == TrimBelow::Step {
+    if trim_underlying() == Some(Every::Step) {
         underlying::trim(0);
     }
 }
 
-fn trim_below() -> TrimBelow {
-    Settings::get().map_or(TrimBelow::Never, |settings| settings.trim_below)
+fn trim_underlying() -> Option<Every> {
+    Settings::get().and_then(|settings| settings.trim_underlying)
 }
 
 /// Starts the thread. Where the system refuses, memory goes back only when it is asked for.
@@ -235,12 +236,12 @@ fn serve() {
 
 /// Trims the allocator below if it was asked for: by the clock, or by a step that was found since the last look.
 fn trim_if_due(looked: &Looked, steps: u64) {
-    let due = match trim_below() {
-        TrimBelow::Never => false,
-        TrimBelow::Every(time) => {
+    let due = match trim_underlying() {
+        None => false,
+        Some(Every::Time(time)) => {
             milliseconds().saturating_sub(TRIMMED.load(Ordering::Relaxed)) >= time.as_millis() as u64
         }
-        TrimBelow::Step => faults::marked() == 0 && looked.steps != steps,
+        Some(Every::Step) => faults::marked() == 0 && looked.steps != steps,
     };
     if due {
         underlying::trim(0);

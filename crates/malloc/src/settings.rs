@@ -3,53 +3,43 @@
 #![expect(unsafe_code, reason = "keeps the settings for as long as the process runs, and asks for a limit")]
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::time::Duration;
 
 use lowtide_core::Bytes;
-use lowtide_learn::LearnerOptions;
-use lowtide_memory::Pages;
+use lowtide_core::options::{
+    DECAY, Every, MARKS, Options, PAGES, PREFAULT, Pages, RUNNER, SUMMARY, Scope, TRIM_UNDERLYING, UNDERLYING,
+};
 use lowtide_pool::HostArenaOptions;
 
 use crate::serving::underlying;
 
-/// When to give back what the allocator below holds and nobody uses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TrimBelow {
-    /// Only when the program asks.
-    Never,
-    /// Whenever this much time has passed.
-    Every(Duration),
-    /// After each step of the program.
-    Step,
-}
-
 /// What was asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    options: Options,
     /// The arena's pages.
     pub(crate) pages: Pages,
-    prefault: bool,
-    decay: Option<Duration>,
-    learn: bool,
-    statistic: Option<LearnerOptions>,
-    /// When to trim the allocator below.
-    pub(crate) trim_below: TrimBelow,
+    /// When to trim the underlying allocator, other than when the program asks.
+    pub(crate) trim_underlying: Option<Every>,
     /// The folder for the summary.
     pub(crate) summary: Option<PathBuf>,
-    /// Where `lowtide watch` hears of marks.
+    /// Where `lowtide watch` gets marks.
     pub(crate) marks: Option<PathBuf>,
     /// The process that wants a summary of those it starts, whatever they did; of others it wants those that had large blocks.
     pub(crate) runner: Option<u32>,
-    /// The allocator below, by name.
-    pub(crate) below: String,
+    /// The underlying allocator, by name.
+    pub(crate) underlying: String,
     /// The program, by the name it was called by.
     pub(crate) command: String,
     /// What was asked for and makes no sense, a sentence each.
     pub(crate) warnings: Vec<String>,
 }
+
+/// What this library reads.
+const SCOPES: [Scope; 5] = [Scope::Host, Scope::Underlying, Scope::Learning, Scope::Watching, Scope::Internal];
 
 static SETTINGS: AtomicPtr<Settings> = AtomicPtr::new(ptr::null_mut());
 
@@ -60,58 +50,29 @@ impl Settings {
         unsafe { SETTINGS.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Reads them.
+    /// Reads them. A library cannot refuse a program: what makes no sense is a warning, and the default is used.
     pub(crate) fn read() {
-        let settings = Self::of(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()));
+        let settings = Self::of(|name| env::var_os(name));
         SETTINGS.store(Box::into_raw(Box::new(settings)), Ordering::Release);
     }
 
-    fn of(lookup: impl Fn(&str) -> Option<String>) -> Self {
-        let mut warnings = Vec::new();
-        let mut read = |name, range, parse: &dyn Fn(&str) -> Option<Value>| {
-            let value = lookup(name).filter(|value| !value.is_empty())?;
-            let parsed = parse(&value);
-            if parsed.is_none() {
-                warnings.push(format!("`{name}` cannot be `{value}`: it is {range}; the default is used"));
-            }
-            parsed
-        };
-        let pages = read("LOWTIDE_PAGES", "`base`, `transparent`, `2M` or `1G`", &pages);
-        let prefault = read("LOWTIDE_PREFAULT", "`0` or `1`", &switch);
-        let learn = read("LOWTIDE_LEARN", "`0` or `1`", &switch);
-        let decay = read("LOWTIDE_DECAY", "a number of seconds", &seconds);
-        let trim_below = read("LOWTIDE_TRIM_BELOW", "a number of seconds above 0, or `step`", &|value| match value {
-            "step" => Some(Value::Step),
-            _ => seconds(value).filter(|value| *value != Value::Time(Duration::ZERO)),
-        });
-        let statistic = LearnerOptions::from_settings(&lookup).unwrap_or_else(|error| {
-            warnings.push(format!("{error}; the default is used"));
-            LearnerOptions::default()
-        });
+    fn of(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
+        let (options, errors) = Options::from_variables(&SCOPES, lookup);
         Self {
-            pages: if let Some(Value::Pages(pages)) = pages { pages } else { Pages::Transparent },
-            prefault: prefault == Some(Value::Switch(true)),
-            decay: if let Some(Value::Time(time)) = decay { Some(time) } else { None },
-            learn: learn != Some(Value::Switch(false)),
-            statistic: (statistic != LearnerOptions::default()).then_some(statistic),
-            trim_below: match trim_below {
-                Some(Value::Time(time)) => TrimBelow::Every(time),
-                Some(Value::Step) => TrimBelow::Step,
-                _ => TrimBelow::Never,
-            },
-            summary: lookup("LOWTIDE_SUMMARY")
-                .filter(|folder| !folder.is_empty())
-                .map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into())),
-            marks: lookup("LOWTIDE_MARKS").filter(|path| !path.is_empty()).map(PathBuf::from),
-            runner: lookup("LOWTIDE_RUNNER").and_then(|number| number.parse().ok()),
-            below: match lookup("LOWTIDE_BELOW") {
+            pages: options.get(PAGES),
+            trim_underlying: options.get(TRIM_UNDERLYING),
+            summary: options.get(SUMMARY).map(|folder| std::path::absolute(&folder).unwrap_or(folder)),
+            marks: options.get(MARKS),
+            runner: options.get(RUNNER).and_then(|number| u32::try_from(number).ok()),
+            underlying: match options.get(UNDERLYING) {
                 _ if underlying::is_glibc() => GLIBC.to_owned(),
                 // Whoever started the program cannot know what it is linked with.
-                Some(name) if !name.is_empty() && name != GLIBC => name,
+                name if name != GLIBC => name,
                 _ => "the program's own".to_owned(),
             },
             command: command(),
-            warnings,
+            warnings: errors.iter().map(|error| format!("{error}; the default is used")).collect(),
+            options,
         }
     }
 
@@ -122,23 +83,17 @@ impl Settings {
             options.range = options.range.min(Bytes::new(limit / SHARE / ROUND * ROUND));
         }
         options.pages.pages = self.pages;
-        options.pages.prefault = self.prefault;
-        if let Some(decay) = self.decay {
-            options.decay = decay;
-        }
-        if let (Some(learner), Some(statistic)) = (&mut options.learner, &self.statistic) {
-            let LearnerOptions { enabled, start, stable, max, relearn, .. } = *statistic;
-            *learner = LearnerOptions { enabled, start, stable, max, relearn, ..learner.clone() };
-        }
-        if !self.learn || options.learner.as_ref().is_some_and(|learner| !learner.enabled) {
-            options.learner = None;
+        options.pages.prefault = self.options.get(PREFAULT);
+        options.decay = self.options.get(DECAY);
+        options.learner = options.learner.map(|learner| learner.with(&self.options)).filter(|learner| learner.enabled);
+        if options.learner.is_none() {
             options.find_steps = None;
         }
         options
     }
 }
 
-/// The allocator below where no other is.
+/// The underlying allocator where no other is.
 const GLIBC: &str = "glibc";
 
 /// What a range that is cut short is a multiple of.
@@ -156,38 +111,55 @@ fn address_limit() -> Option<u64> {
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-#[derive(Clone, PartialEq, Eq)]
-enum Value {
-    Pages(Pages),
-    Switch(bool),
-    Time(Duration),
-    Step,
-}
-
-fn pages(value: &str) -> Option<Value> {
-    let pages = match value {
-        "base" => Pages::Base,
-        "transparent" => Pages::Transparent,
-        "2M" => Pages::Huge2M,
-        "1G" => Pages::Huge1G,
-        _ => return None,
-    };
-    Some(Value::Pages(pages))
-}
-
-fn switch(value: &str) -> Option<Value> {
-    match value {
-        "0" => Some(Value::Switch(false)),
-        "1" => Some(Value::Switch(true)),
-        _ => None,
-    }
-}
-
-fn seconds(value: &str) -> Option<Value> {
-    Duration::try_from_secs_f64(value.trim().parse().ok()?).ok().map(Value::Time)
-}
-
 fn command() -> String {
     let name = env::args_os().next().unwrap_or_default();
     PathBuf::from(name).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Settings {
+        Settings::of(|name| variables.iter().find(|known| known.0 == name).map(|known| known.1.into()))
+    }
+
+    #[test]
+    fn without_variables_the_arena_is_the_usual_one() {
+        let (arena, usual) = (of(&[]).arena(), HostArenaOptions::default());
+        assert_eq!((arena.pages, arena.decay, arena.learner), (usual.pages, usual.decay, usual.learner));
+        assert_eq!(arena.find_steps, usual.find_steps);
+    }
+
+    #[test]
+    fn variables_reach_the_arena() {
+        let arena = of(&[
+            ("LOWTIDE_PAGES", "base"),
+            ("LOWTIDE_PREFAULT", "1"),
+            ("LOWTIDE_DECAY", "2.5"),
+            ("START_STATISTIC_STEP", "7"),
+        ])
+        .arena();
+        assert_eq!((arena.pages.pages, arena.pages.prefault, arena.decay.as_secs_f64()), (Pages::Base, true, 2.5));
+        let learner = arena.learner.unwrap();
+        assert_eq!((learner.start, learner.stable, learner.max, learner.relearn), (7, 10, 100, false));
+        assert_eq!(learner.patterns, HostArenaOptions::default().learner.unwrap().patterns);
+    }
+
+    #[test]
+    fn learning_is_switched_off_by_either_name() {
+        for variable in ["LOWTIDE_LEARN", "ENABLE_MEMORY_OPTIMIZATION"] {
+            let arena = of(&[(variable, "0")]).arena();
+            assert_eq!((arena.learner, arena.find_steps), (None, None), "{variable}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_a_warning_and_leaves_the_default() {
+        let settings = of(&[("LOWTIDE_PAGES", "4K"), ("LOWTIDE_RUNNER", "me"), ("MALLOC_ARENA_MAX", "0x2")]);
+        assert_eq!(settings.pages, Pages::Transparent);
+        assert_eq!(settings.warnings.len(), 2, "{:?}", settings.warnings);
+        let first = "`LOWTIDE_PAGES` cannot be `4K`: it is `base`, `transparent`, `2M` or `1G`; the default is used";
+        assert_eq!(settings.warnings[0], first);
+    }
 }

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use crate::c10::{DataPtr, Deleter, Family, Object, Original, Refusal, Slot, patch};
 use crate::ranges::{Ranged, Ranges};
 use crate::recorder::{self, Kind};
-use crate::{steps, threads};
+use crate::{options, steps, threads};
 
 /// PyTorch's allocator as it was.
 struct Behind {
@@ -129,7 +129,7 @@ pub(crate) fn serve_cpu(python: Python<'_>, threshold: usize, learn: bool) -> Py
     }
     let host = Host::new(&HostOptions { pages: Pages::Transparent, ..HostOptions::default() });
     let source = Arc::new(Ranged::new(Arc::new(host), &RANGES));
-    let learner = learn.then(LearnerOptions::default);
+    let learner = if learn { Some(LearnerOptions::default().with(&options::of_learning()?)) } else { None };
     let arena = Arena::new(source, ArenaOptions { learner, ..ArenaOptions::default() })
         .map_err(|error| PyRuntimeError::new_err(format!("no arena for CPU tensors: {error}")))?;
     stand_in().map_err(|refusal| refusal.raise(python))?;

@@ -9,12 +9,12 @@ use lowtide_core::Bytes;
 use lowtide_formats::write_trace_gzip;
 use lowtide_learn::LearnerOptions;
 use lowtide_pool::{ArenaOptions, DeviceStats, FleetOptions};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::fleet::{self, Kind, fleet};
-use crate::{throw, timing};
+use crate::{options, throw, timing};
 
 /// A program that makes this many allocations without a step of an optimizer is taken not to train.
 const PATIENCE: u64 = 1 << 15;
@@ -34,13 +34,8 @@ pub(crate) fn serve_devices(
     history: usize,
     simulated: Option<u64>,
 ) -> PyResult<bool> {
-    let learner = if learn {
-        let settings = LearnerOptions::from_settings(|name| std::env::var(name).ok());
-        let settings = settings.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Some(LearnerOptions { cache: plans, threads: planners(), time_limit: PLANNING, ..settings })
-    } else {
-        None
-    };
+    let usual = LearnerOptions { cache: plans, threads: planners(), time_limit: PLANNING, ..LearnerOptions::default() };
+    let learner = if learn { Some(usual.with(&options::of_learning()?)) } else { None };
     let arena = ArenaOptions { learner, find_steps: Some(PATIENCE), ..ArenaOptions::long_running() };
     let options = FleetOptions { arena, limit: limit.map(Bytes::new), history };
     let kind = simulated.map_or(Kind::Cuda { peers }, |memory| Kind::Simulated { memory: Bytes::new(memory) });

@@ -11,6 +11,7 @@ mod device;
 mod fleet;
 mod hooks;
 mod marks;
+mod options;
 mod pinned;
 mod ranges;
 mod recorder;
@@ -39,6 +40,8 @@ mod _lowtide {
     };
     #[pymodule_export]
     use super::marks::mark;
+    #[pymodule_export]
+    use super::options::{option, variable};
     #[pymodule_export]
     use super::pinned::{pinned_stats, serve_pinned};
     #[pymodule_export]

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::OnceLock;
 
+use lowtide_core::options::{MARK, MARKS};
 use pyo3::prelude::*;
 
 /// Ends an action called `name`: what was done since the mark before. Says whether anybody watches.
@@ -22,7 +23,7 @@ pub(crate) fn step() {
     static WANTED: OnceLock<bool> = OnceLock::new();
     let is_wanted = || {
         let is_first = env::var_os("LOCAL_RANK").is_none_or(|rank| rank.is_empty() || rank == "0");
-        is_first && env::var_os("LOWTIDE_MARK").is_some_and(|what| what == "step")
+        is_first && env::var_os(MARK.variable()).is_some_and(|what| what == "step")
     };
     if *WANTED.get_or_init(is_wanted) {
         write("step");
@@ -31,7 +32,7 @@ pub(crate) fn step() {
 
 fn write(name: &str) -> bool {
     static PATH: OnceLock<Option<OsString>> = OnceLock::new();
-    let path = PATH.get_or_init(|| env::var_os("LOWTIDE_MARKS").filter(|path| !path.is_empty()));
+    let path = PATH.get_or_init(|| env::var_os(MARKS.variable()).filter(|path| !path.is_empty()));
     let Some(path) = path else { return false };
     // Without waiting: nobody may read it any more, or not fast enough.
     let file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path);

@@ -46,7 +46,7 @@ def _start() -> None:
             _load_own()
         from lowtide.torch.start import start
     except Exception as error:
-        if os.environ.get("LOWTIDE_STRICT", "0") not in ("", "0"):
+        if os.environ.get("LOWTIDE_STRICT", "").lower() not in ("", "0", "false"):
             raise
         print(f"lowtide: nothing was done: {' '.join(str(error).split())}", file=sys.stderr)
         return

@@ -21,11 +21,12 @@ import torch
 import torch.autograd.graph
 
 from lowtide import _lowtide
+from lowtide._lowtide import option
 from lowtide.torch import steps
 from lowtide.torch.sizes import size
 
 # Numbers and other small tensors of the CPU come and go by the thousand and take hardly any memory.
-MIN_SIZE = 4096
+MIN_SIZE: int = option("min-size")
 
 
 @dataclass(frozen=True)

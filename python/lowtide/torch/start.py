@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from lowtide._lowtide import option
+
 # The suffixes of traces, before which the number of the process goes.
 _ENDINGS = (".csv.gz", ".csv")
 
@@ -14,15 +16,15 @@ _ENDINGS = (".csv.gz", ".csv")
 def start() -> None:
     """Does what `LOWTIDE_RUN`, `LOWTIDE_RECORD` and `LOWTIDE_MARK` ask for. What cannot be done is said in a line on
     stderr, and the program goes on without; with `LOWTIDE_STRICT` it is an error."""
-    for part in filter(None, os.environ.get("LOWTIDE_RUN", "").split(",")):
+    for part in filter(None, (option("run") or "").split(",")):
         if part == "host":
             _attempt("following the steps", _follow)
         else:
             _attempt(f"serving {part} memory", lambda part=part: _install(part))
-    path = os.environ.get("LOWTIDE_RECORD")
+    path = option("record")
     if path:
         _attempt("recording", lambda: _record(path))
-    if os.environ.get("LOWTIDE_MARK") == "step":
+    if option("mark") == "step":
         _attempt("marking steps", _follow)
 
 
@@ -42,15 +44,14 @@ def _install(part: str) -> None:
         device=part == "device",
         cpu=part == "cpu",
         pinned=part == "pinned",
-        limit=(os.environ.get("LOWTIDE_LIMIT") or None) if part == "device" else None,
+        limit=option("limit") if part == "device" else None,
     )
 
 
 def _record(path: str) -> None:
     from lowtide.torch import recording
 
-    least = os.environ.get("LOWTIDE_MIN_SIZE") or recording.MIN_SIZE
-    recording.start(of_process(path), min_size=least, list=os.environ.get("LOWTIDE_RECORD_LIST") or None)
+    recording.start(of_process(path), min_size=option("min-size"), list=option("record-list"))
 
 
 def of_process(path: str) -> Path:
@@ -65,7 +66,7 @@ def _attempt(what: str, act: Callable[[], None]) -> None:
     try:
         act()
     except Exception as error:
-        if os.environ.get("LOWTIDE_STRICT", "0") not in ("", "0"):
+        if option("strict"):
             raise
         # A hint speaks of Python's functions, which the program does not call.
         reason = str(error).split("\nhint:")[0]

@@ -140,7 +140,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         explicit_huge_bytes: field(&status, "HugetlbPages:"),
         huge_page_bytes: huge,
         arena_resident_bytes: resident,
-        below: &settings.below,
+        below: &settings.underlying,
         stepped_aside: lifecycle::reason(),
         warnings: settings.warnings.iter().chain(&stats.warnings).cloned().collect(),
         large: large(&stats),

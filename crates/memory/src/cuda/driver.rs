@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use libloading::Library;
+use lowtide_core::options::CUDA_DRIVER;
 use lowtide_core::{Bytes, StreamId};
 
 use crate::error::Error;
@@ -27,7 +28,7 @@ pub(super) const OUT_OF_MEMORY: Code = 2;
 pub(super) const NO_DEVICE: Code = 100;
 
 /// A variable that names another library than the system's `libcuda.so.1`.
-pub(super) const VARIABLE: &str = "LOWTIDE_CUDA_DRIVER";
+pub(super) const VARIABLE: &str = CUDA_DRIVER.variable();
 
 /// A stream's number is its handle.
 pub(super) fn handle(stream: StreamId) -> Stream {

@@ -2,41 +2,7 @@
 
 use std::fmt;
 
-/// How large pages are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Pages {
-    /// The machine's smallest, and no others.
-    #[default]
-    Base,
-    /// The smallest, which the system joins to huge ones where it can.
-    Transparent,
-    /// Explicit huge pages of 2 MiB, from the system's pool of them.
-    Huge2M,
-    /// Explicit huge pages of 1 GiB, from the system's pool of them.
-    Huge1G,
-}
-
-impl Pages {
-    /// For explicit huge pages, their size as a power of two.
-    pub(crate) fn exponent(self) -> Option<i32> {
-        match self {
-            Self::Base | Self::Transparent => None,
-            Self::Huge2M => Some(21),
-            Self::Huge1G => Some(30),
-        }
-    }
-}
-
-impl fmt::Display for Pages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Base => "base pages",
-            Self::Transparent => "transparent huge pages",
-            Self::Huge2M => "huge pages of 2 MiB",
-            Self::Huge1G => "huge pages of 1 GiB",
-        })
-    }
-}
+pub use lowtide_core::options::Pages;
 
 /// Which NUMA nodes memory comes from.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
