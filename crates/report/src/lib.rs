@@ -10,6 +10,7 @@ mod difference;
 mod explained;
 mod groups;
 mod ink;
+mod names;
 mod numbers;
 mod page;
 mod site;
@@ -21,7 +22,8 @@ pub use difference::{Difference, differences};
 pub use explained::{ExplanationNumbers, Finding, Findings, explained, moment_parts};
 pub use groups::{Group, Grouping, group};
 pub use ink::Ink;
-pub use numbers::{counted, thousands};
+pub use names::{escaped_controls, name_within};
+pub use numbers::{counted, seconds, thousands};
 pub use page::{
     Detail, Merged, Page, Shown, Watched, WatchedAction, WatchedSeries, WatchedTrend, carried, page, watched,
 };

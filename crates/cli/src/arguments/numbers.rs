@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use lowtide_core::{Bytes, ParseBytesError};
+pub(crate) use lowtide_watch::median;
 
 /// What is said of a number below zero.
 const NEGATIVE: &str = "it must not be negative";
@@ -33,12 +34,6 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     refuse_negative(text)?;
     let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.0..=MOST).contains(seconds));
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds, such as 5 or 0.5".to_owned())
-}
-
-/// The middle of numbers in order, or the mean of the two in the middle.
-pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
-    let (low, high) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
-    Some(f64::midpoint(sorted[low], sorted[high]))
 }
 
 /// Refuses a number with a sign in front.
@@ -76,13 +71,5 @@ mod tests {
         for text in ["-1", "inf", "nan", "1e11", "x", ""] {
             assert!(seconds(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_median_stands_in_the_middle_or_between_two() {
-        assert_eq!(
-            [&[][..], &[4.0], &[1.0, 2.0], &[1.0, 3.0, 9.0]].map(median),
-            [None, Some(4.0), Some(1.5), Some(3.0)]
-        );
     }
 }

@@ -1,11 +1,10 @@
 //! How numbers and names read in text, beyond what `core` decides.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use lowtide_core::Bytes;
 
-pub(crate) use lowtide_report::{counted, thousands};
+pub(crate) use lowtide_report::{counted, escaped_controls as escaped, name_within, seconds, thousands};
 
 /// `peak` as a multiple of `bound`: four decimals, or as many as it takes to tell it from one.
 pub(crate) fn ratio(peak: Bytes, bound: Bytes) -> String {
@@ -19,15 +18,6 @@ pub(crate) fn ratio_value(ratio: f64, is_one: bool) -> String {
     format!("{ratio:.*}", decimals.unwrap_or(12))
 }
 
-/// `0.4 s`, `12.3 s`; below a tenth in milliseconds.
-pub(crate) fn seconds(seconds: f64) -> String {
-    match seconds {
-        0.1.. => format!("{seconds:.1} s"),
-        0.01.. => format!("{:.0} ms", seconds * 1e3),
-        _ => format!("{:.1} ms", seconds * 1e3),
-    }
-}
-
 /// `1 summary`, `2 summaries`: as [`counted`], where more than one reads otherwise.
 pub(crate) fn counted_as(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", thousands(count), if count == 1 { one } else { many })
@@ -39,26 +29,6 @@ const NAME_CHARACTERS: usize = 40;
 /// A buffer's name on one line: control characters are escaped, the end of a long one is left out and marked.
 pub(crate) fn name(id: &str) -> String {
     name_within(id, NAME_CHARACTERS)
-}
-
-/// As [`name`], in at most `characters`.
-pub(crate) fn name_within(id: &str, characters: usize) -> String {
-    let escaped = escaped(id);
-    if escaped.chars().count() <= characters {
-        return escaped.into_owned();
-    }
-    escaped.chars().take(characters - 1).chain(['…']).collect()
-}
-
-/// `text` without control characters.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let escape = |letter: char| {
-        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
-    };
-    Cow::Owned(text.chars().map(escape).collect())
 }
 
 /// A path as it can be typed in a shell.
@@ -84,11 +54,6 @@ mod tests {
         assert_eq!(of(10_025, 10_000), "1.0025");
         assert_eq!(of(1_000_003, 1_000_000), "1.000003");
         assert_eq!(of(0, 0), "1.0000");
-    }
-
-    #[test]
-    fn short_times_are_milliseconds() {
-        assert_eq!([12.34, 0.4, 0.0238, 0.0012].map(seconds), ["12.3 s", "0.4 s", "24 ms", "1.2 ms"]);
     }
 
     #[test]

@@ -11,8 +11,6 @@ pub(crate) enum Who {
     Own,
     /// Children that have ended.
     Children,
-    /// The calling thread.
-    Thread,
 }
 
 impl Who {
@@ -26,7 +24,6 @@ impl Who {
         getrusage(match self {
             Self::Own => UsageWho::RUSAGE_SELF,
             Self::Children => UsageWho::RUSAGE_CHILDREN,
-            Self::Thread => UsageWho::RUSAGE_THREAD,
         })
         .ok()
     }
@@ -60,11 +57,5 @@ mod tests {
         let (sum, used) = measured(Who::Own, || (0..20_000_000_u64).map(std::hint::black_box).sum::<u64>());
         assert!(sum > 0 && used.unwrap() > 0.0);
         assert!(peak_memory().unwrap() > Bytes::new(1 << 20));
-    }
-
-    #[test]
-    fn a_thread_that_waits_uses_nothing() {
-        let ((), used) = measured(Who::Thread, || std::thread::sleep(std::time::Duration::from_millis(200)));
-        assert!(used.unwrap() < 0.1);
     }
 }

@@ -1,18 +1,10 @@
 //! `lowtide watch`: what the memory of a program or of a running process does over time, and whether it leaks.
 
-mod actions;
-mod judge;
 mod live;
-mod marks;
-mod observe;
-mod outcome;
-mod page;
-mod process;
-mod series;
+mod output;
 mod signals;
-mod subject;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Child;
@@ -21,20 +13,17 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lowtide_core::Bytes;
+use lowtide_watch::{Ending, Error, Event, Marks, Observed, Outcome, Pace, Processes, Rules, Since, Subject, observe};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use crate::arguments::numbers;
-use crate::atomic_file::Target;
 use crate::console::show;
 use crate::program::{self, Program};
 use crate::{Answer, Console, Failure};
 use live::Live;
-use marks::Marks;
-use observe::Pace;
-use outcome::{Outcome, What};
 pub use signals::MarkSignal;
-use subject::{Since, Subject};
+use signals::{PassedOn, Receiver};
 
 /// What to watch, and what to call a leak.
 #[derive(Debug, Args)]
@@ -50,7 +39,7 @@ pub struct Arguments {
     /// Watch the first process alone; this is so with `--pid`
     #[arg(long)]
     alone: bool,
-    /// Seconds from one look to the next
+    /// Seconds from one sample to the next
     #[arg(long, value_name = "SECONDS", value_parser = interval, default_value = "0.1", allow_negative_numbers = true)]
     interval: Duration,
     /// With `--pid`: watch no longer than this
@@ -103,68 +92,77 @@ Examples:
   lowtide watch -- python serve.py                       a verdict at its end
   lowtide watch -o w.html --mark step -- python train.py a chart, and the peak of each step
   lowtide watch --pid 4711 --for 600                     ten minutes of what runs already
-  lowtide watch --leak-rate 100KiB --warm-up 60 -- ./run a finer look after a minute
+  lowtide watch --leak-rate 100KiB --warm-up 60 -- ./run finer, after a minute
   echo compile > \"$LOWTIDE_MARKS\"                        in the program: an action ends here
 
 The exit code is the program's; 1 where it is 0 and memory leaks.";
 
-/// What happens while something is watched.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
-    /// An action of this name ends.
-    Mark(String),
-    /// Every mark that was made before is told.
-    Heard,
-    /// The program has ended.
-    Ended,
-    /// A signal has come that would end this process, or that is for the program.
-    Signal(program::Heard),
-}
+/// What is said where steps were to be marked and none was.
+const NO_STEP: &str = "no step was marked; `--mark step` marks the steps of PyTorch optimizers in a Python that has the \
+                       package lowtide, and each lowtide.step()";
 
-/// Watches until the end, and tells what was seen.
+/// Watches until the end, and shows what was seen.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
-    let targets = targets(&arguments.output)?;
-    let (what, subject, child, marks, events) = begin(arguments, console)?;
-    let (sender, receiver) = events;
-    let Some(mut subject) = subject else {
-        // It has ended before anybody could look.
-        let ended = child.as_ref().map(ended).transpose()?;
-        return Outcome::empty(what, arguments, ended).tell(&targets, arguments, console);
-    };
-    if let Some(marks) = &marks {
-        marks.listen(sender.clone()).map_err(|error| Failure::access(show::path(marks.path()), "read", error))?;
+    let files = output::files(&arguments.output)?;
+    let (sender, events) = mpsc::channel();
+    let Begun { subject, processes, child, marks, signals } = begin(arguments, sender.clone(), console)?;
+    let mut observed = Observed::default();
+    if let Some(mut processes) = processes {
+        if let Some(marks) = &marks {
+            marks.listen(sender.clone()).map_err(|error| Failure::access(show::path(marks.path()), "read", error))?;
+        }
+        if let Some(child) = &child {
+            send_end(child, sender.clone());
+        }
+        let pace = Pace { interval: arguments.interval, limit: arguments.limit };
+        let mut live = Live::new(!arguments.quiet);
+        let sampled = |elapsed, sample: &_, observed: &_| live.show(elapsed, sample, observed);
+        observed = observe(&mut processes, (marks.as_ref(), &events), pace, sampled);
     }
-    if let Some(child) = &child {
-        tell_end(child, sender);
+    if arguments.mark == Some(Marking::Step) && observed.actions.count == 0 {
+        observed.notes.push(NO_STEP.to_owned());
     }
-    let program = child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).map(Pid::from_raw);
-    let pace = Pace { interval: arguments.interval, limit: arguments.limit, program };
-    let mut live = Live::new(!arguments.quiet);
-    let observed = observe::observe(&mut subject, (marks.as_ref(), &receiver), pace, &mut live);
-    drop(live);
+    drop(signals);
     let ended = child.as_ref().map(ended).transpose()?;
-    Outcome::new(what, arguments, observed, ended).tell(&targets, arguments, console)
+    let rules = Rules { leak_rate: arguments.leak_rate, warm_up: arguments.warm_up };
+    let outcome = Outcome::new(subject, rules, observed, ended);
+    output::show(&outcome, &files, arguments.json, console)
 }
 
-type Events = (Sender<Event>, mpsc::Receiver<Event>);
-type Begun = (What, Option<Subject>, Option<Child>, Option<Marks>, Events);
+/// Something that is watched.
+struct Begun {
+    subject: Subject,
+    /// Nothing where the program has ended already.
+    processes: Option<Processes>,
+    child: Option<Child>,
+    marks: Option<Marks>,
+    signals: PassedOn,
+}
 
 /// Starts the program, or finds the process.
-fn begin(arguments: &Arguments, console: &mut Console) -> Result<Begun, Failure> {
-    let events = mpsc::channel();
-    if let Some(pid) = arguments.pid {
-        let is_tree = arguments.tree;
-        let subject = Subject::new(pid, is_tree, Since::Now).map_err(|error| unreadable(pid, &error))?;
-        let subject = subject.ok_or_else(|| {
-            Failure::usage(format!("there is no process {pid}"), "`ps -e` and `pgrep -f NAME` tell the numbers")
-        })?;
-        let marks = arguments.marks.as_deref().map(|path| Marks::new(Some(path))).transpose()?;
-        signals::keep_back(arguments.mark_signal);
-        signals::listen(arguments.mark_signal, events.0.clone());
-        let what = What { command: Vec::new(), pid, is_tree };
-        return Ok((what, Some(subject), None, marks, events));
+fn begin(arguments: &Arguments, events: Sender<Event>, console: &mut Console) -> Result<Begun, Failure> {
+    match arguments.pid {
+        Some(pid) => find(pid, arguments, events),
+        None => start(arguments, events, console),
     }
-    let marks = Marks::new(arguments.marks.as_deref())?;
+}
+
+fn find(pid: i32, arguments: &Arguments, events: Sender<Event>) -> Result<Begun, Failure> {
+    let is_tree = arguments.tree;
+    let processes = Processes::of(pid, is_tree, Since::Now).map_err(failure)?;
+    if processes.is_none() {
+        let hint = "`ps -e` and `pgrep -f NAME` list the numbers";
+        return Err(Failure::usage(format!("there is no process {pid}"), hint));
+    }
+    let marks = arguments.marks.as_deref().map(|path| Marks::new(Some(path))).transpose().map_err(failure)?;
+    signals::keep_back(arguments.mark_signal);
+    let signals = PassedOn::to(Receiver::Watching, arguments.mark_signal, events);
+    let subject = subject(arguments, pid, is_tree);
+    Ok(Begun { subject, processes, child: None, marks, signals })
+}
+
+fn start(arguments: &Arguments, events: Sender<Event>, console: &mut Console) -> Result<Begun, Failure> {
+    let marks = Marks::new(arguments.marks.as_deref()).map_err(failure)?;
     let path = std::path::absolute(marks.path()).unwrap_or_else(|_| marks.path().to_owned());
     let mut program = Program::new(&arguments.command).with("LOWTIDE_MARKS", path);
     if arguments.mark == Some(Marking::Step) {
@@ -179,24 +177,31 @@ fn begin(arguments: &Arguments, console: &mut Console) -> Result<Begun, Failure>
         }
     }
     let child = program.start_behind(|| signals::keep_back(arguments.mark_signal))?;
-    signals::listen(arguments.mark_signal, events.0.clone());
     let pid = i32::try_from(child.id()).unwrap_or(0);
+    let signals = PassedOn::to(Receiver::Program(Pid::from_raw(pid)), arguments.mark_signal, events);
     let is_tree = !arguments.alone;
-    let subject = Subject::new(pid, is_tree, Since::Start).map_err(|error| unreadable(pid, &error))?;
+    let processes = Processes::of(pid, is_tree, Since::Start).map_err(failure)?;
+    let subject = subject(arguments, pid, is_tree);
+    Ok(Begun { subject, processes, child: Some(child), marks: Some(marks), signals })
+}
+
+fn subject(arguments: &Arguments, pid: i32, is_tree: bool) -> Subject {
     let command = arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok((What { command, pid, is_tree }, subject, Some(child), Some(marks), events))
+    Subject { command, pid, is_tree, interval: arguments.interval.as_secs_f64() }
 }
 
-fn unreadable(pid: i32, error: &std::io::Error) -> Failure {
-    let hint = match error.kind() {
-        ErrorKind::PermissionDenied => "watch a process of your own, or run this as its user or as root",
-        _ => "this needs Linux, with /proc",
-    };
-    Failure::usage(format!("process {pid} cannot be read: {error}"), hint)
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Fifo { path, source } => Failure::access(show::path(&path), "make a FIFO", source),
+        Error::Unreadable { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Failure::usage(error, "watch a process of your own, or run this as its user or as root")
+        }
+        error => Failure::usage(error, "this needs Linux, with /proc"),
+    }
 }
 
-/// Tells when `child` has ended, and leaves it to be waited for.
-fn tell_end(child: &Child, events: Sender<Event>) {
+/// Sends when `child` has ended, and leaves it to be waited for.
+fn send_end(child: &Child, events: Sender<Event>) {
     let Ok(pid) = i32::try_from(child.id()) else { return };
     std::thread::spawn(move || {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
@@ -205,33 +210,10 @@ fn tell_end(child: &Child, events: Sender<Event>) {
     });
 }
 
-fn ended(child: &Child) -> Result<lowtide_memory::process::Ended, Failure> {
-    lowtide_memory::process::wait(child.id())
-        .map_err(|error| Failure::usage(format!("the end of the program is not known: {error}"), "run it again"))
-}
-
-/// Where to write, by the ending of each name.
-fn targets(paths: &[PathBuf]) -> Result<Vec<(Target, Kind)>, Failure> {
-    let target = |path: &PathBuf| {
-        let target = Target::new(path, &[])?;
-        let ending = path.extension().map(OsStr::to_ascii_lowercase);
-        match ending.as_deref().and_then(OsStr::to_str) {
-            Some("html" | "htm") => Ok((target, Kind::Page)),
-            Some("json") => Ok((target, Kind::Json)),
-            _ => {
-                let message = format!("{} is neither a page nor JSON by its name", show::path(path));
-                Err(Failure::usage(message, "give `-o` a name that ends in .html or .json"))
-            }
-        }
-    };
-    paths.iter().map(target).collect()
-}
-
-/// What a file gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Page,
-    Json,
+fn ended(child: &Child) -> Result<Ending, Failure> {
+    let used = lowtide_memory::process::wait(child.id())
+        .map_err(|error| Failure::usage(format!("the end of the program is not known: {error}"), "run it again"))?;
+    Ok(Ending { used, code: program::code(used.status) })
 }
 
 fn process_number(text: &str) -> Result<i32, String> {

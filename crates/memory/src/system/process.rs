@@ -3,6 +3,8 @@
 
 #![expect(unsafe_code, reason = "sets an affinity, and waits for a process with its use of resources")]
 
+mod reading;
+
 use std::ffi::c_int;
 use std::fs;
 use std::io;
@@ -16,6 +18,7 @@ use lowtide_core::Bytes;
 use crate::error::Error;
 use crate::host::Placement;
 use crate::system::numa;
+pub use reading::{Reading, children, lists_children, read, reset_peak};
 
 /// Where the system tells of its nodes.
 const NODES: &str = "/sys/devices/system/node";

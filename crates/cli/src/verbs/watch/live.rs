@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lowtide_core::Bytes;
+use lowtide_watch::{Observed, Sample};
 
-use super::observe::Observed;
-use super::subject::Sample;
 use crate::console::show;
 
 /// How often the line changes.
@@ -31,7 +30,7 @@ impl Live {
         Self { bar, shown: None }
     }
 
-    /// Shows what was seen last, at most twice a second.
+    /// Shows the last sample, at most twice a second.
     pub fn show(&mut self, elapsed: Duration, sample: &Sample, observed: &Observed) {
         let now = Instant::now();
         if self.bar.is_hidden() || self.shown.is_some_and(|(at, _)| now - at < PERIOD) {

@@ -1,12 +1,14 @@
-//! Signals while something is watched: they are told as events, and one may mark.
+//! Signals while something is watched: one may mark, and the others are passed on to the program or end the watching.
 
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SendError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
+use lowtide_watch::Event;
 use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
 
-use super::Event;
-use crate::program::{Hearing, of_program};
+use crate::program::{Heard, Hearing, of_program};
 
 /// A signal that marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -46,19 +48,60 @@ fn set(mark: Option<MarkSignal>) -> SigSet {
     set
 }
 
-/// Tells of signals that were kept back.
-pub(super) fn listen(mark: Option<MarkSignal>, events: Sender<Event>) {
-    // Whoever has no file left to hear with hears nothing; all else goes on.
-    let Ok(hearing) = Hearing::of(&set(mark)) else { return };
-    std::thread::spawn(move || {
-        for heard in hearing {
-            let event = match mark {
-                Some(mark) if mark.signal() == heard.signal => Event::Mark(mark.name().to_owned()),
-                _ => Event::Signal(heard),
-            };
-            if events.send(event).is_err() {
-                return;
+/// Who gets a signal that does not mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Receiver {
+    /// The program that was started to be watched.
+    Program(Pid),
+    /// The watching, which it ends.
+    Watching,
+    /// Nobody any more: the program has ended, and its number may be another's.
+    Nobody,
+}
+
+/// Signals that are passed on for as long as this lives.
+#[derive(Debug)]
+pub(super) struct PassedOn(Arc<Mutex<Receiver>>);
+
+impl PassedOn {
+    /// Passes on signals that were kept back.
+    pub fn to(receiver: Receiver, mark: Option<MarkSignal>, events: Sender<Event>) -> Self {
+        let receiver = Arc::new(Mutex::new(receiver));
+        let passed_on = Self(Arc::clone(&receiver));
+        // Without a file left to read signals from, none is passed on; all else works.
+        let Ok(hearing) = Hearing::of(&set(mark)) else { return passed_on };
+        std::thread::spawn(move || {
+            for heard in hearing {
+                let sent = match mark {
+                    Some(mark) if mark.signal() == heard.signal => events.send(Event::Mark(mark.name().to_owned())),
+                    _ => lock(&receiver).hear(heard, &events),
+                };
+                if sent.is_err() {
+                    return;
+                }
             }
+        });
+        passed_on
+    }
+}
+
+impl Drop for PassedOn {
+    fn drop(&mut self) {
+        *lock(&self.0) = Receiver::Nobody;
+    }
+}
+
+impl Receiver {
+    fn hear(self, heard: Heard, events: &Sender<Event>) -> Result<(), SendError<Event>> {
+        match self {
+            Self::Program(program) => heard.pass_on(program),
+            Self::Watching if heard.ends() => return events.send(Event::Stop),
+            Self::Watching | Self::Nobody => {}
         }
-    });
+        Ok(())
+    }
+}
+
+fn lock(receiver: &Mutex<Receiver>) -> MutexGuard<'_, Receiver> {
+    receiver.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Actions that were marked: a mark closes what was done since the one before, and names it. Of every action its
 //! repetitions are kept, in bounded memory, with the peak of each.
 
-use super::judge::{Judge, Judgement, Point, Reason, Verdict};
+use crate::{Judge, Judgement, Point, Reason, Verdict};
 
 /// The most repetitions that are kept of an action, and the most marks.
 const MOST: usize = 4096;
@@ -11,12 +11,9 @@ const NAMES: usize = 200;
 const OTHERS: &str = "(others)";
 /// The fewest repetitions that are called a leak: a cache takes as many to fill.
 const FEWEST_LEAKING: u64 = 20;
-/// The shortest time, in seconds, in which repetitions are called a leak where nobody said when to begin.
-pub(super) const SHORTEST_LEAKING: f64 = 5.0;
-
 /// Every action.
 #[derive(Debug, Default)]
-pub(super) struct Actions {
+pub struct Actions {
     all: Vec<Action>,
     marks: Vec<Mark>,
     /// How many marks there were in all.
@@ -27,7 +24,7 @@ pub(super) struct Actions {
 
 /// Where an action was closed.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Mark {
+pub struct Mark {
     pub at: f64,
     /// The place of the action.
     pub action: usize,
@@ -35,7 +32,7 @@ pub(super) struct Mark {
 
 /// An action and its repetitions.
 #[derive(Clone, Debug)]
-pub(super) struct Action {
+pub struct Action {
     pub name: String,
     pub count: u64,
     pub lowest: u64,
@@ -51,7 +48,7 @@ pub(super) struct Action {
 
 /// An action that was done once.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Repetition {
+pub struct Repetition {
     /// When it ended.
     pub at: f64,
     /// Which one it was, from zero on.
@@ -66,7 +63,7 @@ pub(super) struct Repetition {
 
 /// The end of an action: when, and amounts as a [`Repetition`] has them.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct End {
+pub struct End {
     pub at: f64,
     pub peak: u64,
     pub file: u64,
@@ -195,6 +192,7 @@ impl Action {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::SHORTEST_REPEATED;
 
     const MIB: u64 = 1 << 20;
 
@@ -209,7 +207,7 @@ mod tests {
     }
 
     fn verdict(count: u64, peak: impl Fn(u64) -> u64) -> Verdict {
-        repeated(count, peak).all()[0].judge(MIB as f64 / 60.0, MIB as f64, SHORTEST_LEAKING).verdict
+        repeated(count, peak).all()[0].judge(MIB as f64 / 60.0, MIB as f64, SHORTEST_REPEATED).verdict
     }
 
     #[test]

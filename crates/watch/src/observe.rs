@@ -1,34 +1,44 @@
-//! The watching itself: a sample whenever it is time, and an action closed at every mark, until there is nothing left to
+//! The watching itself: a sample whenever it is due, and an action closed at every mark, until there is nothing left to
 //! watch or somebody says so.
 
 use std::io::ErrorKind;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use nix::unistd::Pid;
+use nix::sys::resource::{UsageWho, getrusage};
 
-use super::Event;
-use super::actions::{Actions, End};
-use super::live::Live;
-use super::marks::Marks;
-use super::series::Series;
-use super::subject::{Faults, Sample, Subject};
-use crate::program::resources;
+use crate::{Actions, End, Faults, Marks, Processes, Sample, Series, Since};
 
-/// Looking takes at most one part in so many of the time.
+/// Sampling takes at most one part in so many of the time of one processor.
 const SHARE: u32 = 50;
-/// However long a look takes, the next comes as soon as this.
+/// However long a sample takes, the next comes as soon as this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long marks are waited for that were made before the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What happens while something is watched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// An action of this name ends.
+    Mark(String),
+    /// Every mark that was made before is sent.
+    CaughtUp,
+    /// The program has ended.
+    Ended,
+    /// Watching is to end before what is watched.
+    Stop,
+}
+
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct Observed {
+pub struct Observed {
+    /// How long it was watched.
     pub seconds: f64,
+    /// Samples over time.
     pub series: Series,
+    /// Actions that were marked.
     pub actions: Actions,
-    /// The most that is known to have been held at once.
+    /// The most that is known to have been resident at once.
     pub peak: u64,
     /// The most that it can have been.
     pub ceiling: u64,
@@ -37,10 +47,11 @@ pub(super) struct Observed {
     pub is_sampled: bool,
     /// The most in explicit huge pages.
     pub huge: u64,
-    /// While it was watched.
+    /// Page faults while it was watched.
     pub faults: Faults,
-    /// The most that there were at once.
+    /// The most processes that there were at once.
     pub processes: usize,
+    /// What the reader should know, a line each.
     pub notes: Vec<String>,
     /// Whether watching ended before what was watched.
     pub stopped: bool,
@@ -53,44 +64,36 @@ impl Observed {
     }
 }
 
-/// How to watch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+/// How often and how long to watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// From one sample to the next.
     pub interval: Duration,
     /// No longer than this.
     pub limit: Option<Duration>,
-    /// The program that was started to be watched: signals are passed on to it.
-    pub program: Option<Pid>,
 }
 
 struct Watching<'a> {
-    subject: &'a mut Subject,
+    processes: &'a mut Processes,
     start: Instant,
     observed: Observed,
     /// The peak of the action that goes on.
     action_peak: u64,
     first_faults: Option<Faults>,
     last: Sample,
-    refusal_is_told: bool,
+    refusal_is_noted: bool,
 }
 
-/// Watches `subject`. Events end it, or the end of what is watched.
-pub(super) fn observe(
-    subject: &mut Subject,
+/// Watches `processes` until they end, an event says so or the time is over. Each sample is shown to `sampled`, with the
+/// time since the start.
+pub fn observe(
+    processes: &mut Processes,
     (marks, events): (Option<&Marks>, &Receiver<Event>),
     pace: Pace,
-    live: &mut Live,
+    mut sampled: impl FnMut(Duration, &Sample, &Observed),
 ) -> Observed {
-    let start = Instant::now();
-    let mut watching = Watching {
-        subject,
-        start,
-        observed: Observed::default(),
-        action_peak: 0,
-        first_faults: pace.program.map(|_| Faults::default()),
-        last: Sample::default(),
-        refusal_is_told: false,
-    };
+    let mut watching = Watching::new(processes);
+    let start = watching.start;
     let mut due = start;
     loop {
         let now = Instant::now();
@@ -99,42 +102,57 @@ pub(super) fn observe(
             break;
         }
         if now >= due {
-            let before = resources::Who::Thread.cpu_seconds();
+            let before = processor_time();
             if !watching.sample() {
                 break;
             }
-            let used = before.zip(resources::Who::Thread.cpu_seconds()).map_or(0.0, |(before, after)| after - before);
-            due = now + pause(pace.interval, Duration::from_secs_f64(used.max(0.0)));
-            live.show(start.elapsed(), &watching.last, &watching.observed);
+            due = now + pause(pace.interval, processor_time().saturating_sub(before));
+            sampled(start.elapsed(), &watching.last, &watching.observed);
         }
         let until = pace.limit.map_or(due, |limit| due.min(start + limit));
         match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(Event::Mark(name)) => watching.close(&name),
-            Ok(Event::Signal(heard)) => match pace.program {
-                Some(program) => heard.pass_on(program),
-                None if heard.ends() => {
-                    watching.observed.stopped = true;
-                    break;
-                }
-                None => {}
-            },
+            Ok(Event::Stop) => {
+                watching.observed.stopped = true;
+                break;
+            }
             Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => break,
-            Ok(Event::Heard) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Event::CaughtUp) | Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    watching.hear_out(marks, events);
+    watching.catch_up(marks, events);
     watching.ended()
 }
 
-/// From a look that took so much of a processor to the next.
+/// From a sample that took so much of a processor to the next.
 fn pause(interval: Duration, used: Duration) -> Duration {
     interval.max((used * SHARE).min(LONGEST_PAUSE))
 }
 
-impl Watching<'_> {
-    /// Looks once; `false` where there is nothing left to see.
+/// What the calling thread has used of a processor so far; nothing where the system does not say.
+fn processor_time() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Duration::ZERO };
+    let microseconds = [usage.user_time(), usage.system_time()].map(|time| time.tv_sec() * 1_000_000 + time.tv_usec());
+    Duration::from_micros(microseconds.iter().sum::<i64>().unsigned_abs())
+}
+
+impl<'a> Watching<'a> {
+    fn new(processes: &'a mut Processes) -> Self {
+        let first_faults = (processes.since() == Since::Start).then(Faults::default);
+        Self {
+            processes,
+            start: Instant::now(),
+            observed: Observed::default(),
+            action_peak: 0,
+            first_faults,
+            last: Sample::default(),
+            refusal_is_noted: false,
+        }
+    }
+
+    /// Takes a sample; `false` where there is nothing left to see.
     fn sample(&mut self) -> bool {
-        let Some(sample) = self.subject.sample() else { return false };
+        let Some(sample) = self.processes.sample() else { return false };
         let at = self.start.elapsed().as_secs_f64();
         self.observed.series.push(at, sample);
         self.observed.peak = self.observed.peak.max(sample.peak);
@@ -149,44 +167,41 @@ impl Watching<'_> {
 
     /// An action ends here.
     fn close(&mut self, name: &str) {
-        // What the program did between this moment and its mark is small; what it did before the last look is not.
+        // What the program did between this moment and its mark is small; what it did since the last sample is not.
         self.sample();
         let at = self.start.elapsed().as_secs_f64();
-        let end = End { at, peak: self.action_peak, file: self.last.file, after: self.last.held() };
+        let end = End { at, peak: self.action_peak, file: self.last.file, after: self.last.total() };
         self.observed.actions.close(name, end);
-        if let Err(error) = self.subject.reset_peaks()
-            && !self.refusal_is_told
+        if let Err(error) = self.processes.reset_peaks()
+            && !self.refusal_is_noted
         {
-            self.refusal_is_told = true;
+            self.refusal_is_noted = true;
             let why =
                 if error.kind() == ErrorKind::PermissionDenied { "permission denied" } else { &error.to_string() };
             self.observed.notes.push(format!(
                 "the system refuses to reset the peak ({why}); the peak of an action is the highest that was seen"
             ));
         }
-        self.action_peak = self.last.held();
+        self.action_peak = self.last.total();
     }
 
-    /// Marks that were made before this moment and are not told yet.
-    fn hear_out(&mut self, marks: Option<&Marks>, events: &Receiver<Event>) {
-        let until =
-            Instant::now() + if marks.is_some_and(|marks| marks.end().is_ok()) { PATIENCE } else { Duration::ZERO };
+    /// Closes actions whose marks were made before this moment and are not read yet.
+    fn catch_up(&mut self, marks: Option<&Marks>, events: &Receiver<Event>) {
+        let until = Instant::now()
+            + if marks.is_some_and(|marks| marks.catch_up().is_ok()) { PATIENCE } else { Duration::ZERO };
         while let Ok(event) = events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             match event {
                 Event::Mark(name) => self.close(&name),
-                Event::Heard => break,
-                Event::Ended | Event::Signal(_) => {}
+                Event::CaughtUp => break,
+                Event::Ended | Event::Stop => {}
             }
         }
     }
 
     fn ended(mut self) -> Observed {
-        let first = self.first_faults.unwrap_or_default();
-        let last = self.last.faults;
-        self.observed.faults =
-            Faults { minor: last.minor.saturating_sub(first.minor), major: last.major.saturating_sub(first.major) };
+        self.observed.faults = self.last.faults.since(self.first_faults.unwrap_or_default());
         self.observed.seconds = self.start.elapsed().as_secs_f64();
-        self.observed.is_sampled = self.subject.was_refused();
+        self.observed.is_sampled = self.processes.was_refused();
         self.observed
     }
 }
@@ -196,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_that_takes_long_blinds_for_no_more_than_a_moment() {
+    fn after_a_sample_that_takes_long_the_next_comes_within_a_second() {
         let [short, usual, long] = [1, 100, 5000].map(Duration::from_millis);
         assert_eq!(pause(usual, short), usual);
         assert_eq!(pause(usual, 10 * short), 500 * short);

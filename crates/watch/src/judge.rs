@@ -8,19 +8,21 @@ mod trend;
 
 use serde::Serialize;
 use swings::Swings;
-pub(crate) use trend::Trend;
+pub use trend::{Trend, median};
 
 /// A value at a moment: bytes, over seconds or repetitions.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Point {
+pub struct Point {
+    /// When, in seconds or repetitions.
     pub at: f64,
+    /// Bytes.
     pub value: f64,
 }
 
 /// What the memory of a process does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It does not grow.
     Stable,
     /// It grows, but less and less; or it is too early to tell.
@@ -30,6 +32,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Stable => "stable",
@@ -42,7 +45,7 @@ impl Verdict {
 /// Why a verdict is what it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Reason {
+pub enum Reason {
     /// There are too few values to tell anything, or it rises for too short a time to be called a leak.
     TooShort,
     /// The floor does not rise, or not faster than what is called a leak.
@@ -62,6 +65,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::TooShort => "too short to tell",
@@ -78,9 +82,12 @@ impl Reason {
 
 /// A verdict, why, and the trend that it was made of.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Judgement {
+pub struct Judgement {
+    /// What the memory does.
     pub verdict: Verdict,
+    /// Why that is the verdict.
     pub reason: Reason,
+    /// How fast the floor rises; nothing where there are too few values.
     pub trend: Option<Trend>,
     /// Where the judged part begins.
     pub from: f64,
@@ -101,7 +108,7 @@ impl Judgement {
 
 /// What is called a leak, and which part of a series is judged.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Judge {
+pub struct Judge {
     /// Growth up to this rate is no leak: bytes per second or repetition.
     pub rate: f64,
     /// Growth over the judged part below this many bytes is no leak.

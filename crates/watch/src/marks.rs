@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
+use lowtide_report::name_within;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -23,7 +24,8 @@ const UNNAMED: &str = "mark";
 const END: &[u8] = b"\0\0end\n";
 
 /// A FIFO that goes with this.
-pub(super) struct Marks {
+#[derive(Debug)]
+pub struct Marks {
     path: PathBuf,
     file: File,
     _folder: Option<TempDir>,
@@ -31,19 +33,18 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// A FIFO at `path`, or one of its own.
-    pub fn new(path: Option<&Path>) -> Result<Self, Failure> {
-        let folder = if path.is_none() {
-            let made = tempfile::Builder::new().prefix("lowtide-watch-").tempdir();
-            Some(made.map_err(|error| Failure::access("<temporary folder>", "make", error))?)
-        } else {
-            None
+    /// A FIFO at `path`, or one in a folder of its own.
+    pub fn new(path: Option<&Path>) -> Result<Self, Error> {
+        let (folder, path) = match path {
+            Some(path) => (None, path.to_owned()),
+            None => {
+                let made = tempfile::Builder::new().prefix("lowtide-watch-").tempdir();
+                let folder = made.map_err(|source| Error::Fifo { path: std::env::temp_dir(), source })?;
+                let path = folder.path().join("marks");
+                (Some(folder), path)
+            }
         };
-        let path = match (&folder, path) {
-            (Some(folder), _) => folder.path().join("marks"),
-            (None, given) => given.unwrap_or(Path::new("")).to_owned(),
-        };
-        let failed = |error| Failure::access(show::path(&path), "make a FIFO", error);
+        let failed = |source| Error::Fifo { path: path.clone(), source };
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         mkfifo(&path, mode).map_err(|error| failed(error.into()))?;
         // Held open for writing too: it does not end when the last program that marks goes.
@@ -51,22 +52,23 @@ impl Marks {
         Ok(Self { is_given: folder.is_none(), path, file, _folder: folder })
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Tells of every mark from now on.
+    /// Sends every mark from now on.
     pub fn listen(&self, events: Sender<Event>) -> io::Result<()> {
         let mut lines = BufReader::new(self.file.try_clone()?);
         std::thread::spawn(move || {
             while let Ok(line) = next_line(&mut lines) {
-                let told = match line.strip_suffix(END) {
-                    Some([]) => events.send(Event::Heard),
+                let sent = match line.strip_suffix(END) {
+                    Some([]) => events.send(Event::CaughtUp),
                     // The program ended within a line.
-                    Some(begun) => events.send(Event::Mark(name(begun))).and_then(|()| events.send(Event::Heard)),
+                    Some(begun) => events.send(Event::Mark(name(begun))).and_then(|()| events.send(Event::CaughtUp)),
                     None => events.send(Event::Mark(name(&line))),
                 };
-                if told.is_err() {
+                if sent.is_err() {
                     return;
                 }
             }
@@ -74,8 +76,8 @@ impl Marks {
         Ok(())
     }
 
-    /// Has [`Event::Heard`] told once every mark that was made before is.
-    pub fn end(&self) -> io::Result<()> {
+    /// Has [`Event::CaughtUp`] sent once every mark that was made before is.
+    pub fn catch_up(&self) -> io::Result<()> {
         (&self.file).write_all(END)
     }
 }
@@ -105,7 +107,7 @@ fn name(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     match text.trim() {
         "" => UNNAMED.to_owned(),
-        text => show::name_within(text, NAME),
+        text => name_within(text, NAME),
     }
 }
 
@@ -131,17 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn every_mark_is_told_before_the_end() {
+    fn every_mark_is_sent_before_the_end() {
         let marks = Marks::new(None).unwrap();
         let (sender, events) = mpsc::channel();
         marks.listen(sender).unwrap();
         OpenOptions::new().write(true).open(marks.path()).unwrap().write_all(b"a\nb").unwrap();
         for expected in [vec!["a", "b"], vec![]] {
-            marks.end().unwrap();
+            marks.catch_up().unwrap();
             for name in expected {
                 assert_eq!(events.recv().unwrap(), Event::Mark(name.to_owned()));
             }
-            assert_eq!(events.recv().unwrap(), Event::Heard);
+            assert_eq!(events.recv().unwrap(), Event::CaughtUp);
         }
     }
 

@@ -1,7 +1,8 @@
 //! The same series as the peaks of an action that is repeated: how often they are called a leak after some repetitions.
 
-use super::super::super::actions::{Actions, End, SHORTEST_LEAKING};
 use super::*;
+use crate::rules::SHORTEST_REPEATED;
+use crate::{Actions, End};
 
 /// How many repetitions are played, one in a second.
 const REPEATED: [u32; 3] = [20, 60, 180];
@@ -17,7 +18,7 @@ fn leaking(kind: &Kind, count: u32) -> usize {
             let peak = (memory(at).max(0.0) * MIB) as u64;
             actions.close("action", End { at, peak, file: 0, after: peak });
         }
-        actions.all()[0].judge(MIB / 60.0, MIB, SHORTEST_LEAKING).verdict == Verdict::Leaking
+        actions.all()[0].judge(MIB / 60.0, MIB, SHORTEST_REPEATED).verdict == Verdict::Leaking
     });
     judged.count()
 }

@@ -1,15 +1,14 @@
-//! What was seen over time, in bounded memory however long that is: once there are many entries, neighbours are put
+//! Samples over time, in bounded memory however long that is: once there are many entries, neighbours are put
 //! together. An entry keeps its lowest and its highest moment, so that no peak is lost.
 
-use super::judge::Point;
-use super::subject::Sample;
+use crate::{Point, Sample};
 
 /// The most entries; a power of two.
-pub(super) const MOST: usize = 4096;
+const MOST: usize = 4096;
 
 /// Samples in order.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub struct Series {
     entries: Vec<Entry>,
     /// How many samples an entry is made of.
     each: u64,
@@ -21,7 +20,7 @@ pub(super) struct Series {
 
 /// Some samples behind each other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub struct Entry {
     /// When the first was taken, in seconds.
     pub from: f64,
     /// When the last was taken.
@@ -30,7 +29,7 @@ pub(super) struct Entry {
     low: (f64, u64),
     /// When most was.
     high: (f64, u64),
-    /// The sample with the most that was held.
+    /// The sample with the most memory.
     pub most: Sample,
     /// The last.
     pub last: Sample,
@@ -51,14 +50,14 @@ impl Entry {
         if next.high.1 > self.high.1 {
             self.high = next.high;
         }
-        if next.most.held() > self.most.held() {
+        if next.most.total() > self.most.total() {
             self.most = next.most;
         }
     }
 }
 
 impl Series {
-    /// Adds what was seen at `at`, which is later than everything before.
+    /// Adds a sample that was taken at `at` seconds, later than everything before.
     pub fn push(&mut self, at: f64, sample: Sample) {
         self.samples += 1;
         let entry = Entry::of(at, sample);
@@ -90,6 +89,7 @@ impl Series {
         self.each *= 2;
     }
 
+    /// The entries in order, at most 4,096.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

@@ -1,11 +1,12 @@
-//! What the system tells of one process: `/proc/PID/status` and `/proc/PID/stat`.
+//! What a process has and has done, from `/proc/PID/status` and `/proc/PID/stat`. Read by hand: `procfs` parses all of some
+//! sixty lines at each sample, and fails where a sandbox leaves one out.
 
 use std::fs;
 use std::io::{self, Write};
 
 /// What a process has and has done, in bytes and faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Reading {
+pub struct Reading {
     /// When it was started, as the system counts; tells it from a later one with its number.
     pub started: u64,
     /// `VmRSS`.
@@ -28,15 +29,15 @@ pub(super) struct Reading {
     pub major: u64,
 }
 
-/// Reads the process with this number; `None` where it has ended, though nobody may have been told.
-pub(super) fn read(pid: i32) -> io::Result<Option<Reading>> {
+/// Reads the process with this number; `None` where it has ended, though nobody may have waited for it.
+pub fn read(pid: i32) -> io::Result<Option<Reading>> {
     let Some(stat) = there(fs::read(format!("/proc/{pid}/stat")))? else { return Ok(None) };
     let Some(status) = there(fs::read(format!("/proc/{pid}/status")))? else { return Ok(None) };
     Ok(parsed(&String::from_utf8_lossy(&stat), &String::from_utf8_lossy(&status)))
 }
 
-/// The children of a process, of all of its threads. `None` where the system does not tell.
-pub(super) fn children(pid: i32) -> Option<Vec<i32>> {
+/// The children of a process, of all of its threads. `None` where it has ended.
+pub fn children(pid: i32) -> Option<Vec<i32>> {
     let mut children = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let Ok(text) = fs::read_to_string(thread.path().join("children")) else { continue };
@@ -45,13 +46,13 @@ pub(super) fn children(pid: i32) -> Option<Vec<i32>> {
     Some(children)
 }
 
-/// Whether this system tells of children at all.
-pub(super) fn tells_children() -> bool {
+/// Whether this system lists children at all.
+pub fn lists_children() -> bool {
     fs::exists("/proc/thread-self/children").unwrap_or(false)
 }
 
 /// Takes what is resident now for the peak of a process.
-pub(super) fn reset_peak(pid: i32) -> io::Result<()> {
+pub fn reset_peak(pid: i32) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/clear_refs"))?.write_all(b"5")
 }
 
