@@ -25,6 +25,7 @@ pub struct Actions {
 /// Where an action was closed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mark {
+    /// When, in seconds.
     pub at: f64,
     /// The place of the action.
     pub action: usize,
@@ -33,9 +34,13 @@ pub struct Mark {
 /// An action and its repetitions.
 #[derive(Clone, Debug)]
 pub struct Action {
+    /// What its marks call it.
     pub name: String,
+    /// How often it was done.
     pub count: u64,
+    /// The lowest peak, in bytes.
     pub lowest: u64,
+    /// The highest peak, in bytes.
     pub highest: u64,
     first: f64,
     last: f64,
@@ -61,12 +66,16 @@ pub struct Repetition {
     pub after: u64,
 }
 
-/// The end of an action: when, and amounts as a [`Repetition`] has them.
+/// The end of an action; amounts are bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct End {
+    /// When, in seconds.
     pub at: f64,
+    /// The most that was resident.
     pub peak: u64,
+    /// Of that what was pages of files, as far as is known.
     pub file: u64,
+    /// What was resident when it ended.
     pub after: u64,
 }
 
@@ -98,6 +107,7 @@ impl Actions {
         self.count += 1;
     }
 
+    /// Every action, in the order in which they came first.
     pub fn all(&self) -> &[Action] {
         &self.all
     }

@@ -102,7 +102,7 @@ fn numbers(outcome: &Outcome, is_whole: bool) -> Numbers {
         pid: subject.pid,
         tree: subject.is_tree,
         seconds: observed.seconds,
-        interval: subject.interval,
+        interval: subject.interval.as_secs_f64(),
         samples: observed.series.samples,
         exit_code: outcome.exit_code,
         stopped: observed.stopped,

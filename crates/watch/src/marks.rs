@@ -10,9 +10,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
-use super::Event;
-use crate::Failure;
-use crate::console::show;
+use crate::{Error, Event};
 
 /// The most of a name that is kept, in letters.
 const NAME: usize = 60;
@@ -35,14 +33,13 @@ pub struct Marks {
 impl Marks {
     /// A FIFO at `path`, or one in a folder of its own.
     pub fn new(path: Option<&Path>) -> Result<Self, Error> {
-        let (folder, path) = match path {
-            Some(path) => (None, path.to_owned()),
-            None => {
-                let made = tempfile::Builder::new().prefix("lowtide-watch-").tempdir();
-                let folder = made.map_err(|source| Error::Fifo { path: std::env::temp_dir(), source })?;
-                let path = folder.path().join("marks");
-                (Some(folder), path)
-            }
+        let (folder, path) = if let Some(path) = path {
+            (None, path.to_owned())
+        } else {
+            let made = tempfile::Builder::new().prefix("lowtide-watch-").tempdir();
+            let folder = made.map_err(|source| Error::Fifo { path: std::env::temp_dir(), source })?;
+            let path = folder.path().join("marks");
+            (Some(folder), path)
         };
         let failed = |source| Error::Fifo { path: path.clone(), source };
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;

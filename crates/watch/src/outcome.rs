@@ -1,6 +1,8 @@
 //! What came of watching: everything that was seen, the judgement over time and one for each action, and the verdict that
 //! holds for all.
 
+use std::time::Duration;
+
 use lowtide_core::Bytes;
 use lowtide_memory::process::{self, Ended};
 
@@ -15,8 +17,8 @@ pub struct Subject {
     pub pid: i32,
     /// Whether those that come from it were watched too.
     pub is_tree: bool,
-    /// Seconds from one sample to the next.
-    pub interval: f64,
+    /// From one sample to the next.
+    pub interval: Duration,
 }
 
 /// How a program ended.
@@ -108,7 +110,6 @@ fn complete(observed: &mut Observed, ended: &Ended, is_tree: bool) {
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
-    use std::time::Duration;
 
     use super::*;
 
@@ -118,7 +119,7 @@ mod tests {
         let over_time = of(Verdict::Leaking, Reason::Grows);
         let verdict = |actions: &[Judgement]| {
             let outcome = Outcome {
-                subject: Subject { command: Vec::new(), pid: 1, is_tree: false, interval: 0.1 },
+                subject: Subject { command: Vec::new(), pid: 1, is_tree: false, interval: Duration::ZERO },
                 rules: Rules::default(),
                 observed: Observed::default(),
                 over_time,

@@ -187,13 +187,13 @@ fn start(arguments: &Arguments, events: Sender<Event>, console: &mut Console) ->
 
 fn subject(arguments: &Arguments, pid: i32, is_tree: bool) -> Subject {
     let command = arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Subject { command, pid, is_tree, interval: arguments.interval.as_secs_f64() }
+    Subject { command, pid, is_tree, interval: arguments.interval }
 }
 
 fn failure(error: Error) -> Failure {
     match error {
         Error::Fifo { path, source } => Failure::access(show::path(&path), "make a FIFO", source),
-        Error::Unreadable { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+        Error::Unreadable { ref source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             Failure::usage(error, "watch a process of your own, or run this as its user or as root")
         }
         error => Failure::usage(error, "this needs Linux, with /proc"),

@@ -1,10 +1,9 @@
 //! The trend of a floor: Theil and Sen's slope, with an interval by ranks that is widened where neighbours are alike, or by
 //! the steps from one value to the next where that is narrower.
 
-use serde::Serialize;
+use std::f64::consts::SQRT_2;
 
 use super::Point;
-use crate::arguments::numbers::median;
 
 /// How fast something grows, and between which rates that lies with 95% confidence.
 #[derive(Clone, Copy, PartialEq, Debug)]
