@@ -25,6 +25,44 @@ def test_a_block_is_aligned_counted_and_usable() -> None:
     )
 
 
+def test_a_free_that_fails_is_counted_and_said_once() -> None:
+    run(
+        """
+        serve()
+        kept, block = alloc(1000), alloc(1000)
+        free(block, 1000)
+        free(block, 1000)
+        free(kept + 512 * MIB, 1000)
+        free(block, 1000, device=5)
+        told = stats()
+        assert (told["frees"], told["failed_frees"], told["requested_bytes"]) == (1, 2, 1000), told
+        warnings = _lowtide.device_warnings()
+        assert len(warnings) == 2 and warnings[0].startswith("device 0: 2 frees failed, the first "), warnings
+        assert warnings[1].startswith("1 free failed, "), warnings
+        assert _lowtide.device_warnings() == []
+        """
+    )
+
+
+def test_a_panic_is_an_error_of_the_program_and_ends_service() -> None:
+    run(
+        """
+        import os
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # Rust says where it panicked.
+        serve(panic_at=1)
+        assert alloc(1000) is None
+        assert alloc(1000) is None, "what has panicked is not asked again"
+        free(4096, 1000)
+        record_stream(4096, 1)
+        reset()
+        warnings = _lowtide.device_warnings()
+        assert len(warnings) == 1 and "a defect of Lowtide" in warnings[0], warnings
+        assert "call 1 panics on purpose" in warnings[0], warnings
+        assert _lowtide.device_warnings() == []
+        """
+    )
+
+
 def test_no_bytes_are_no_block() -> None:
     run(
         """

@@ -4,6 +4,7 @@
 mod captures;
 mod counts;
 mod device;
+mod failed_frees;
 mod history;
 mod shortage;
 mod still;
@@ -22,6 +23,7 @@ use crate::pool::{Address, Pool, Request};
 pub use captures::Capture;
 use device::Device;
 pub use device::DeviceStats;
+use failed_frees::FailedFrees;
 pub use shortage::Shortage;
 
 /// The most devices that a process can have.
@@ -58,6 +60,8 @@ pub struct Fleet {
     capture_pool: CapturePool,
     opening: Mutex<()>,
     options: FleetOptions,
+    /// Frees on devices that were never used.
+    strays: FailedFrees,
     /// Whether a step is over and waits for the next allocation to be closed.
     over: AtomicBool,
     steps: AtomicU64,
@@ -72,6 +76,7 @@ impl Fleet {
             capture_pool,
             opening: Mutex::new(()),
             options,
+            strays: FailedFrees::default(),
             over: AtomicBool::new(false),
             steps: AtomicU64::new(0),
         }
@@ -85,11 +90,16 @@ impl Fleet {
         self.device(device)?.alloc(request)
     }
 
-    /// Takes a block of `device` back.
+    /// Takes a block of `device` back. An error is counted in [`DeviceStats::failed_frees`] and said in
+    /// [`warnings`](Self::warnings) too: who frees may have nobody to give it to.
     pub fn free(&self, device: u32, address: Address, bytes: Bytes) -> Result<(), Error> {
         match self.opened(device) {
             Some(device) => device.free(address, bytes),
-            None => Err(Error::ForeignAddress { address }),
+            None => {
+                let error = Error::ForeignAddress { address };
+                self.strays.note(&error);
+                Err(error)
+            }
         }
     }
 
@@ -189,9 +199,13 @@ impl Fleet {
         history::trace(self.all().map(|device| (device.number, &device.history)))
     }
 
-    /// What the learners had to say since the last call, a sentence each.
+    /// What went wrong since the last call, in the learners and in frees, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        self.all().flat_map(|device| device.arena.warnings()).collect()
+        let of_devices = self.all().flat_map(|device| {
+            let failed = device.failed_frees.warning();
+            device.arena.warnings().into_iter().chain(failed.map(|text| format!("device {}: {text}", device.number)))
+        });
+        of_devices.chain(self.strays.warning()).collect()
     }
 
     /// Closes the step that is over, unless a capture is under way: streams may not be waited for then.

@@ -52,6 +52,20 @@ fn devices_are_opened_when_they_are_used_and_count_for_themselves() {
 }
 
 #[test]
+fn a_free_that_fails_is_counted_and_said_whoever_asked() {
+    let fleet = small();
+    let block = fleet.alloc(0, &on(0, 8)).unwrap();
+    free(&fleet, block, 8);
+    assert!(fleet.free(0, block, Bytes::new(8 * MIB)).is_err());
+    assert!(fleet.free(3, block, Bytes::new(8 * MIB)).is_err());
+    let stats = fleet.stats(0).unwrap();
+    assert_eq!((stats.frees, stats.failed_frees, fleet.stats(3)), (1, 1, None));
+    let warnings = fleet.warnings();
+    assert!(warnings.len() == 2 && warnings[0].starts_with("device 0: 1 free failed"), "{warnings:?}");
+    assert!(fleet.warnings().is_empty());
+}
+
+#[test]
 fn peaks_are_exact_and_begin_anew_when_reset() {
     let fleet = small();
     let large = fleet.alloc(0, &on(0, 30)).unwrap();

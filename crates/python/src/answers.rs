@@ -7,6 +7,7 @@ use std::ffi::c_void;
 
 use pyo3::prelude::*;
 
+use crate::border::DEVICES;
 use crate::c10::{Mangled, Object, Original, Refusal, cuda_slot, patch};
 use crate::fleet::fleet;
 
@@ -28,9 +29,9 @@ fn teach() -> Result<(), Refusal> {
 /// Stands in for `void cacheInfo(DeviceIndex device, size_t* largest)`: what the device has and the program does not hold.
 extern "C" fn cache_info(_this: *mut c_void, device: i8, largest: *mut usize) {
     let room = fleet().zip(u32::try_from(device).ok()).and_then(|(fleet, device)| {
-        let capacity = fleet.capacity(device).ok().flatten()?;
-        let held = fleet.stats(device).map(|stats| stats.allocated).unwrap_or_default();
-        Some(capacity.saturating_sub(held).get() as usize)
+        let (capacity, stats) = DEVICES.call(|| (fleet.capacity(device).ok().flatten(), fleet.stats(device)))?;
+        let allocated = stats.map(|stats| stats.allocated).unwrap_or_default();
+        Some(capacity?.saturating_sub(allocated).get() as usize)
     });
     if !largest.is_null() {
         // SAFETY: PyTorch passes a word of its own, in which it has put what it knows.

@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::border::CPU;
 use crate::c10::{DataPtr, Deleter, Family, Object, Original, Refusal, Slot, patch};
 use crate::ranges::{Ranged, Ranges};
 use crate::recorder::{self, Kind};
@@ -63,7 +64,7 @@ pub(crate) fn stand_in() -> Result<(), Refusal> {
 /// Stands in for `allocate`.
 extern "C-unwind" fn allocate(_this: *mut c_void, bytes: usize) -> DataPtr {
     let Some(behind) = BEHIND.get() else { std::process::abort() };
-    if let Some(block) = serve(bytes) {
+    if let Some(block) = CPU.call(|| serve(bytes)).flatten() {
         recorder::allocated(Kind::Cpu, bytes, block.data, None);
         return block;
     }
@@ -90,8 +91,7 @@ unsafe extern "C-unwind" fn delete(block: *mut c_void) {
         if let Some(serving) = SERVING.get()
             && !threads::is_forked()
         {
-            // A block that the arena does not know cannot be given back.
-            let _ = serving.arena.free(Address(address));
+            CPU.free(|| serving.arena.free(Address(address)));
         }
     } else if let Some(behind) = BEHIND.get() {
         // SAFETY: the block is not the arena's, so it is PyTorch's, whose own function this is.
@@ -156,6 +156,7 @@ pub(crate) fn cpu_stats(python: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>
     dict.set_item("peak_reserved", stats.peak_reserved.get())?;
     dict.set_item("planned", served.hits)?;
     dict.set_item("missed", served.misses)?;
+    dict.set_item("failed_frees", CPU.failed_frees())?;
     Ok(Some(dict))
 }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::fleet::{self, Kind, fleet};
-use crate::{options, throw, timing};
+use crate::{border, options, throw, timing};
 
 /// A program that makes this many allocations without a step of an optimizer is taken not to train.
 const PATIENCE: u64 = 1 << 15;
@@ -22,10 +22,11 @@ const PATIENCE: u64 = 1 << 15;
 /// A plan that is not proved by then is good enough: its last part is made while the program waits.
 const PLANNING: Duration = Duration::from_secs(1);
 
-/// Serves the memory of the process's devices from now on: those of CUDA, or simulated ones of `simulated` bytes each.
+/// Serves the memory of the process's devices from now on: those of CUDA, or simulated ones of `simulated` bytes each,
+/// whose call number `panic_at` panics, so that tests see what a defect does.
 /// `False` where they are served already.
 #[pyfunction]
-#[pyo3(signature = (*, limit=None, learn=true, plans=None, peers=true, history=1 << 17, simulated=None))]
+#[pyo3(signature = (*, limit=None, learn=true, plans=None, peers=true, history=1 << 17, simulated=None, panic_at=None))]
 pub(crate) fn serve_devices(
     limit: Option<u64>,
     learn: bool,
@@ -33,12 +34,14 @@ pub(crate) fn serve_devices(
     peers: bool,
     history: usize,
     simulated: Option<u64>,
+    panic_at: Option<u64>,
 ) -> PyResult<bool> {
     let usual = LearnerOptions { cache: plans, threads: planners(), time_limit: PLANNING, ..LearnerOptions::default() };
     let learner = if learn { Some(usual.with(&options::of_learning()?)) } else { None };
     let arena = ArenaOptions { learner, find_steps: Some(PATIENCE), ..ArenaOptions::long_running() };
     let options = FleetOptions { arena, limit: limit.map(Bytes::new), history };
-    let kind = simulated.map_or(Kind::Cuda { peers }, |memory| Kind::Simulated { memory: Bytes::new(memory) });
+    let kind =
+        simulated.map_or(Kind::Cuda { peers }, |memory| Kind::Simulated { memory: Bytes::new(memory), panic_at });
     Ok(fleet::open(kind, options))
 }
 
@@ -80,6 +83,7 @@ fn dictionary<'py>(python: Python<'py>, stats: &DeviceStats, steps: u64) -> PyRe
         ("allocated_in_all", stats.allocated_in_all.get()),
         ("allocations", stats.allocs),
         ("frees", stats.frees),
+        ("failed_frees", stats.failed_frees),
         ("retries", stats.retries),
         ("out_of_memory", stats.shortages),
         ("steps", steps),
@@ -146,8 +150,9 @@ pub(crate) fn device_history(python: Python<'_>) -> PyResult<Bound<'_, PyBytes>>
     Ok(PyBytes::new(python, &text))
 }
 
-/// What the learners had to say since the last call, a sentence each.
+/// What went wrong since the last call, a sentence each: in learning, in frees, and by defects of Lowtide.
 #[pyfunction]
 pub(crate) fn device_warnings() -> Vec<String> {
-    fleet().map(lowtide_pool::Fleet::warnings).unwrap_or_default()
+    let of_devices = fleet().map(lowtide_pool::Fleet::warnings).unwrap_or_default();
+    of_devices.into_iter().chain(border::warnings()).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use lowtide_core::Bytes;
 use lowtide_memory::cuda::{self, CudaDevice};
-use lowtide_memory::{Simulated, SimulatedOptions, Source};
+use lowtide_memory::{FailPlan, FailWhen, Failing, Failure, Simulated, SimulatedOptions, Source};
 use lowtide_pool::{Fleet, FleetOptions, Opener};
 use lowtide_replay::TorchOptions;
 
@@ -22,8 +22,13 @@ const UNUSED: u64 = u64::MAX;
 pub(crate) enum Kind {
     /// Those of CUDA; whether each lets the others reach its memory.
     Cuda { peers: bool },
-    /// Simulated ones with contents, of so many bytes each.
-    Simulated { memory: Bytes },
+    /// Simulated ones with contents.
+    Simulated {
+        /// Their memory.
+        memory: Bytes,
+        /// The call of each that panics.
+        panic_at: Option<u64>,
+    },
 }
 
 /// The devices, where [`open`] was called. A child of a process that had used one cannot use the driver: it has none.
@@ -67,9 +72,10 @@ fn opener(kind: Kind) -> Opener {
             let peers = if peers { cuda::peers_of(device)? } else { Vec::new() };
             Ok(Arc::new(CudaDevice::new(device, None, &peers)?) as Arc<dyn Source>)
         }),
-        Kind::Simulated { memory } => Box::new(move |_| {
+        Kind::Simulated { memory, panic_at } => Box::new(move |_| {
             let options = SimulatedOptions { capacity: Some(memory), contents: true, ..SimulatedOptions::default() };
-            Ok(Arc::new(Simulated::new(options)?) as Arc<dyn Source>)
+            let plan = FailPlan::new(panic_at.map_or(FailWhen::Never, FailWhen::Nth)).with(Failure::Panic);
+            Ok(Arc::new(Failing::new(Simulated::new(options)?, plan)) as Arc<dyn Source>)
         }),
     }
 }

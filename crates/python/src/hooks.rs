@@ -1,5 +1,5 @@
 //! The functions that PyTorch calls through `CUDAPluggableAllocator`. They are called with no lock held, from any thread,
-//! with the interpreter's lock or without it, and never take it.
+//! with the interpreter's lock or without it, and never take it. No panic leaves them.
 
 #![expect(unsafe_code, reason = "functions for a foreign caller")]
 
@@ -10,6 +10,7 @@ use lowtide_core::ThreadId;
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_pool::{Address, Capture, Error, Fleet, Request};
 
+use crate::border::DEVICES;
 use crate::callable::Callable;
 use crate::fleet::{self, fleet};
 use crate::timing::{self, timed};
@@ -55,6 +56,20 @@ fn serve(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused
     fleet.alloc(number, &request).map_err(|error| refused(fleet, number, request.bytes, &error))
 }
 
+/// As [`serve`], without a panic.
+fn serve_guarded(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused> {
+    DEVICES.call(|| serve(size, device, on)).unwrap_or_else(|| {
+        Err(Refused::Other("device memory failed by a defect of Lowtide and is no longer served".to_owned()))
+    })
+}
+
+/// Calls a device of the fleet, where there is one.
+fn with_device(device: c_int, work: impl FnOnce(&'static Fleet, u32)) {
+    if let (Some(fleet), Ok(device)) = (fleet(), u32::try_from(device)) {
+        DEVICES.call(|| work(fleet, device));
+    }
+}
+
 #[cold]
 fn refused(fleet: &Fleet, device: u32, asked: Bytes, error: &Error) -> Refused {
     match error {
@@ -73,7 +88,7 @@ pub extern "C-unwind" fn lowtide_alloc(size: usize, device: c_int, stream: *mut 
     if size == 0 {
         return ptr::null_mut();
     }
-    match timed(&timing::ALLOC, || serve(size, device, stream)) {
+    match timed(&timing::ALLOC, || serve_guarded(size, device, stream)) {
         Ok(Address(address)) => return ptr::with_exposed_provenance_mut(address as usize),
         // Many programs look for these first words.
         Err(Refused::Memory(message)) => throw::out_of_memory(&format!("CUDA out of memory. Lowtide: {message}")),
@@ -86,9 +101,12 @@ pub extern "C-unwind" fn lowtide_alloc(size: usize, device: c_int, stream: *mut 
 #[unsafe(no_mangle)]
 pub extern "C" fn lowtide_free(pointer: *mut c_void, size: usize, device: c_int, _stream: *mut c_void) {
     // Where the process was forked, or its driver is gone at the end, there is nobody left to give it to.
-    if let (Some(fleet), Ok(device), false) = (fleet(), u32::try_from(device), pointer.is_null()) {
-        timed(&timing::FREE, || {
-            let _ = fleet.free(device, address(pointer), Bytes::new(size as u64));
+    if !pointer.is_null() {
+        with_device(device, |fleet, device| {
+            timed(&timing::FREE, || {
+                // The fleet counts what fails and says it.
+                let _ = fleet.free(device, address(pointer), Bytes::new(size as u64));
+            });
         });
     }
 }
@@ -98,7 +116,7 @@ pub extern "C" fn lowtide_free(pointer: *mut c_void, size: usize, device: c_int,
 pub extern "C" fn lowtide_record_stream(pointer: *mut c_void, on: *mut c_void) {
     if let (Some(fleet), false) = (fleet(), pointer.is_null()) {
         // A block of another allocator is none of ours to keep.
-        let _ = fleet.record(address(pointer), stream(on));
+        DEVICES.call(|| fleet.record(address(pointer), stream(on)).ok());
     }
 }
 
@@ -111,20 +129,20 @@ pub extern "C" fn lowtide_init(_count: c_int) {}
 pub extern "C" fn lowtide_reset() {
     if let Some(fleet) = fleet() {
         // What cannot be given back now stays, and is asked for again.
-        let _ = fleet.trim();
+        DEVICES.call(|| fleet.trim().ok());
     }
 }
 
 /// Takes at most a part of a device's memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowtide_memory_fraction(fraction: c_double, device: c_int) {
-    if let (Some(fleet), Ok(device)) = (fleet(), u32::try_from(device)) {
+    with_device(device, |fleet, device| {
         let capacity = fleet.capacity(device).ok().flatten();
         let part = capacity.filter(|_| fraction < 1.0).map(|all| Bytes::new((all.get() as f64 * fraction) as u64));
         // The smaller of what the program and its user allow.
         let limit = part.into_iter().chain(fleet.usual_limit()).min();
         let _ = fleet.set_limit(device, limit);
-    }
+    });
 }
 
 /// The block that `pointer` lies in, and its size.
@@ -133,7 +151,7 @@ pub extern "C" fn lowtide_memory_fraction(fraction: c_double, device: c_int) {
 /// `size` points to a word, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowtide_base_alloc(pointer: *mut c_void, size: *mut usize) -> *mut c_void {
-    let found = fleet().and_then(|fleet| fleet.block_at(address(pointer)));
+    let found = fleet().and_then(|fleet| DEVICES.call(|| fleet.block_at(address(pointer))).flatten());
     let (start, bytes) = found.map_or((pointer, 0), |block| {
         (ptr::with_exposed_provenance_mut(block.address.0 as usize), block.bytes.get() as usize)
     });
@@ -152,23 +170,21 @@ pub unsafe extern "C" fn lowtide_base_alloc(pointer: *mut c_void, size: *mut usi
 pub unsafe extern "C" fn lowtide_begin_allocate_to_pool(device: c_int, pool: PoolId, filter: *const Callable) {
     // SAFETY: the caller's promise.
     let copied = unsafe { Callable::copy(filter) };
-    if let (Some(fleet), Ok(device), Some(filter)) = (fleet(), u32::try_from(device), copied) {
-        let _ = fleet.begin_capture(device, Capture(pool.0, pool.1), move |stream| filter.takes(stream));
+    if let Some(filter) = copied {
+        with_device(device, |fleet, device| {
+            let _ = fleet.begin_capture(device, Capture(pool.0, pool.1), move |stream| filter.takes(stream));
+        });
     }
 }
 
 /// The capture is over.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowtide_end_allocate_to_pool(device: c_int, pool: PoolId) {
-    if let (Some(fleet), Ok(device)) = (fleet(), u32::try_from(device)) {
-        fleet.end_capture(device, Capture(pool.0, pool.1));
-    }
+    with_device(device, |fleet, device| fleet.end_capture(device, Capture(pool.0, pool.1)));
 }
 
 /// A graph of the capture is gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowtide_release_pool(device: c_int, pool: PoolId) {
-    if let (Some(fleet), Ok(device)) = (fleet(), u32::try_from(device)) {
-        fleet.release_capture(device, Capture(pool.0, pool.1));
-    }
+    with_device(device, |fleet, device| fleet.release_capture(device, Capture(pool.0, pool.1)));
 }

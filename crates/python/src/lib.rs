@@ -2,6 +2,7 @@
 //! here: the module hands what Python and PyTorch say to the crates below.
 
 mod answers;
+mod border;
 mod c10;
 mod callable;
 mod command;

@@ -15,6 +15,7 @@ use lowtide_pool::{Address, Pool, Request, Segments, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::border::PINNED;
 use crate::c10::{
     Current, DataPtr, Family, Object, Original, Refusal, Slot, Stream, names_streams, patch, stream_handle,
 };
@@ -72,12 +73,14 @@ fn serve(behind: &Behind, bytes: usize) -> Option<Address> {
     }
     let device = behind.current.device();
     let number = usize::try_from(device).ok()?;
-    let pool = pool(number)?;
+    let pool = PINNED.call(|| pool(number)).flatten()?;
     let stream = stream_handle(behind.current.stream(device))?;
-    if cuda::is_captured(number as u32, StreamId(stream)) != Ok(false) {
-        return None;
-    }
-    pool.alloc(&Request::new(Bytes::new(bytes as u64))).ok()
+    PINNED.call(|| {
+        if cuda::is_captured(number as u32, StreamId(stream)) != Ok(false) {
+            return None;
+        }
+        pool.alloc(&Request::new(Bytes::new(bytes as u64))).ok()
+    })?
 }
 
 /// Stands in for `allocate`.
@@ -93,7 +96,7 @@ extern "C-unwind" fn allocate(_this: *mut c_void, bytes: usize) -> DataPtr {
 unsafe extern "C-unwind" fn delete(block: *mut c_void) {
     if let Some((_, pool)) = owner(block) {
         // A block whose streams cannot be asked is kept: they may still use it.
-        let _ = pool.free(Address(block as u64));
+        PINNED.free(|| pool.free(Address(block as u64)));
     }
 }
 
@@ -108,13 +111,14 @@ extern "C-unwind" fn record_event(this: *mut c_void, data: *mut c_void, context:
         return unsafe { function(this, data, context, stream) };
     };
     let Some(handle) = stream_handle(stream) else { return false };
-    match u32::try_from(stream.device.index) {
+    let recorded = PINNED.call(|| match u32::try_from(stream.device.index) {
         Ok(other) if other as usize != device => {
             // A pool marks streams of its own device alone: with another's, the work is waited for.
             cuda::finish(other, StreamId(handle)).is_ok()
         }
         _ => pool.record(Address(block as u64), StreamId(handle)).is_ok(),
-    }
+    });
+    recorded.unwrap_or(false)
 }
 
 /// Stands in for `empty_cache`.
@@ -124,7 +128,7 @@ extern "C-unwind" fn empty_cache(this: *mut c_void) {
     if !threads::is_forked() {
         for (_, pool) in made_pools() {
             // What cannot be given back stays and is used again.
-            let _ = pool.trim();
+            PINNED.call(|| pool.trim().ok());
         }
     }
     // SAFETY: the function that stood at this place.
@@ -187,5 +191,6 @@ pub(crate) fn pinned_stats(python: Python<'_>) -> PyResult<Option<Bound<'_, PyDi
     dict.set_item("peak_live", stats.peak_live.get())?;
     dict.set_item("reserved", stats.reserved.get())?;
     dict.set_item("peak_reserved", stats.peak_reserved.get())?;
+    dict.set_item("failed_frees", PINNED.failed_frees())?;
     Ok(Some(dict))
 }

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rustc_hash::FxHashMap;
 
+use crate::border::RECORDER;
 use crate::{cpu, cuda, steps, threads};
 use files::Files;
 use site::Site;
@@ -95,21 +96,23 @@ pub(crate) fn allocated(kind: Kind, bytes: usize, block: *mut c_void, place: Opt
         LEFT_OUT.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    let site = Site::here();
-    with_recording(|recording| recording.alloc(kind, bytes as u64, block as usize, place, site));
+    RECORDER.call(|| {
+        let site = Site::here();
+        with_recording(|recording| recording.alloc(kind, bytes as u64, block as usize, place, site));
+    });
 }
 
 /// A block is about to be given back.
 pub(crate) fn freed(block: *mut c_void) {
     if is_running() {
-        with_recording(|recording| recording.free(block as usize));
+        RECORDER.call(|| with_recording(|recording| recording.free(block as usize)));
     }
 }
 
 /// A block is used on another stream.
 pub(crate) fn used(block: *mut c_void, stream: u64) {
     if is_running() {
-        with_recording(|recording| recording.record(block as usize, stream));
+        RECORDER.call(|| with_recording(|recording| recording.record(block as usize, stream)));
     }
 }
 
@@ -134,7 +137,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         if is_running() {
             let Self { kind, bytes } = *self;
-            with_recording(|recording| recording.out_of_memory(kind, bytes as u64));
+            RECORDER.call(|| with_recording(|recording| recording.out_of_memory(kind, bytes as u64)));
         }
     }
 }
@@ -228,6 +231,9 @@ impl Recording {
 #[pyfunction]
 #[pyo3(signature = (path, least = 0, list = None))]
 pub(crate) fn start_recording(python: Python<'_>, path: PathBuf, least: usize, list: Option<PathBuf>) -> PyResult<()> {
+    if RECORDER.is_broken() {
+        return Err(PyRuntimeError::new_err("nothing can be recorded any more: it failed by a defect of Lowtide"));
+    }
     cpu::stand_in().map_err(|refusal| refusal.raise(python))?;
     site::learn_names(python)?;
     {
@@ -285,6 +291,9 @@ pub(crate) fn stop_recording(python: Python<'_>) -> PyResult<Option<Bound<'_, Py
         Some((files.finish(), steps, events, held))
     });
     let Some((files, steps, events, held)) = ended else { return Ok(None) };
+    if RECORDER.is_broken() {
+        return Err(PyRuntimeError::new_err("the recording is not whole: it failed by a defect of Lowtide"));
+    }
     let files = files.map_err(|error| PyOSError::new_err(format!("the recording is not whole: {error}")))?;
     let dict = PyDict::new(python);
     let (names, peaks) = (PyDict::new(python), PyDict::new(python));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import warnings
@@ -80,3 +81,10 @@ def serve(
         warnings.warn(f"torch.backends.cudnn.benchmark will not work: {error}", stacklevel=3)
     parity.provide()
     steps.follow()
+    atexit.register(_warn)
+
+
+def _warn() -> None:
+    """Says what went wrong and nobody asked for."""
+    for sentence in _lowtide.device_warnings():
+        warnings.warn(f"Lowtide: {sentence}", RuntimeWarning, stacklevel=1)

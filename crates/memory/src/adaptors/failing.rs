@@ -39,6 +39,8 @@ pub enum Failure {
     OutOfMemory,
     /// With [`Error::Refused`].
     Refused,
+    /// With a panic, as a defect would.
+    Panic,
 }
 
 /// Which of the calls fail.
@@ -144,6 +146,7 @@ impl<S: Source> Failing<S> {
         self.failed.fetch_add(1, Ordering::Relaxed);
         Err(match self.plan.failure {
             Failure::OutOfMemory => Error::OutOfMemory { asked },
+            Failure::Panic => panic!("call {number} panics on purpose"),
             Failure::Refused => Error::Refused { call: "Failing", why: format!("call {number} fails on purpose") },
         })
     }

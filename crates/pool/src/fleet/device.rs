@@ -9,6 +9,7 @@ use lowtide_memory::{Calls, Limited, Source};
 
 use super::captures::{Capture, Captures};
 use super::counts::Counts;
+use super::failed_frees::FailedFrees;
 use super::history::History;
 use super::{CapturePool, FleetOptions};
 use crate::arena::{Arena, UNIT};
@@ -38,6 +39,8 @@ pub struct DeviceStats {
     pub allocs: u64,
     /// Blocks freed.
     pub frees: u64,
+    /// Frees that failed: of blocks that were free already, or never the device's.
+    pub failed_frees: u64,
     /// Requests for which what could be given back was, before they were tried again.
     pub retries: u64,
     /// Requests that were refused for lack of memory.
@@ -56,6 +59,7 @@ pub(super) struct Device {
     pub(super) captures: Captures,
     pub(super) history: History,
     pub(super) counts: Counts,
+    pub(super) failed_frees: FailedFrees,
     /// Blocks that were freed and could not be given back yet.
     owed: Mutex<Vec<(Address, Bytes)>>,
 }
@@ -71,7 +75,16 @@ impl Device {
         let arena = Arena::new(Arc::clone(&source) as Arc<dyn Source>, options.arena.clone())?;
         let captures = Captures::new(Arc::clone(&source) as Arc<dyn Source>, capture_pool);
         let history = History::new(options.history);
-        Ok(Self { number, source, arena, captures, history, counts: Counts::default(), owed: Mutex::default() })
+        Ok(Self {
+            number,
+            source,
+            arena,
+            captures,
+            history,
+            counts: Counts::default(),
+            failed_frees: FailedFrees::default(),
+            owed: Mutex::default(),
+        })
     }
 
     pub(super) fn alloc(&self, request: &Request) -> Result<Address, Error> {
@@ -108,6 +121,10 @@ impl Device {
     }
 
     pub(super) fn free(&self, address: Address, bytes: Bytes) -> Result<(), Error> {
+        self.take_back(address, bytes).inspect_err(|error| self.failed_frees.note(error))
+    }
+
+    fn take_back(&self, address: Address, bytes: Bytes) -> Result<(), Error> {
         match self.captures.free(address) {
             Some(outcome) => outcome?,
             None if self.captures.keep(address, bytes) => return Ok(()),
@@ -134,7 +151,7 @@ impl Device {
     fn settle(&self) {
         for (address, bytes) in mem::take(&mut *self.owed()) {
             // What fails for another reason than before is nobody's any more.
-            let _ = self.give_to_arena(address, bytes);
+            let _ = self.give_to_arena(address, bytes).inspect_err(|error| self.failed_frees.note(error));
         }
     }
 
@@ -145,8 +162,8 @@ impl Device {
     /// Ends a capture. What was freed meanwhile is given back now.
     pub(super) fn end_capture(&self, capture: Capture) {
         for (address, bytes) in self.captures.end(capture) {
-            // A block that is not the arena's was refused when it was freed twice: there is nobody to tell.
-            let _ = self.give_to_arena(address, bytes);
+            // The free itself is long over.
+            let _ = self.give_to_arena(address, bytes).inspect_err(|error| self.failed_frees.note(error));
         }
     }
 
@@ -186,6 +203,7 @@ impl Device {
             allocated_in_all: self.counts.in_all(),
             allocs: self.counts.allocs(),
             frees: self.counts.frees(),
+            failed_frees: self.failed_frees.count(),
             retries: self.counts.retries(),
             shortages: self.counts.shortages(),
             calls,

@@ -1,0 +1,79 @@
+//! Pages of this process.
+
+#![expect(unsafe_code, reason = "calls the system's memory functions")]
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::ptr;
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+
+const FRESH: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+
+/// The size of a page of this machine.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: reads a constant of the system.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// New addresses that nobody can use yet; none where the system has no more.
+pub(crate) fn reserve(bytes: usize) -> Option<usize> {
+    map(bytes, ProtFlags::empty())
+}
+
+/// New pages, of which those that are never touched are never there; none where the system refuses.
+pub(crate) fn take(bytes: usize) -> Option<usize> {
+    map(bytes, ProtFlags::READ | ProtFlags::WRITE)
+}
+
+fn map(bytes: usize, access: ProtFlags) -> Option<usize> {
+    // SAFETY: the system chooses addresses that are not in use.
+    unsafe { mmap_anonymous(ptr::null_mut(), bytes, access, FRESH) }.ok().map(|start| start as usize)
+}
+
+/// Gives addresses back.
+///
+/// # Safety
+/// They are the caller's, and nobody uses them any more.
+pub(crate) unsafe fn release(start: usize, bytes: usize) {
+    // SAFETY: the caller's. There is no way to fail for what was mapped whole.
+    let _ = unsafe { munmap(start as *mut c_void, bytes) };
+}
+
+/// Lets reserved addresses be used; false where the system refuses.
+///
+/// # Safety
+/// They are the caller's.
+pub(crate) unsafe fn open(start: *mut c_void, bytes: usize) -> bool {
+    // SAFETY: the caller's.
+    unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
+}
+
+/// Gives pages back; touched again, they are zero. Where the system refuses, they stay.
+///
+/// # Safety
+/// They are private pages of the caller's, and what is in them is no longer needed.
+pub(crate) unsafe fn discard(pages: Range<usize>) {
+    // SAFETY: the caller's.
+    let _ = unsafe { madvise(pages.start as *mut c_void, pages.len(), Advice::LinuxDontNeed) };
+}
+
+/// Asks for huge pages; where the system refuses, small ones stay.
+///
+/// # Safety
+/// The pages are the caller's.
+pub(crate) unsafe fn join(pages: Range<usize>) {
+    // SAFETY: the caller's; what is in the pages stays.
+    let _ = unsafe { madvise(pages.start as *mut c_void, pages.len(), Advice::LinuxHugepage) };
+}
+
+/// Copies as much as can be read from the beginning of `from`, up to `bytes`, and says how much that was.
+///
+/// # Safety
+/// `to` has that many bytes, which nobody else uses. `errno` may change.
+pub(crate) unsafe fn copy_readable(from: *mut c_void, to: *mut c_void, bytes: usize) -> usize {
+    let [source, target] = [from, to].map(|base| libc::iovec { iov_base: base, iov_len: bytes });
+    // SAFETY: reads this process's own memory as far as there is any, into what is the caller's.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &raw const target, 1, &raw const source, 1, 0) };
+    usize::try_from(copied).unwrap_or(0)
+}
