@@ -2,13 +2,14 @@
 //! that learns the program's steps; smaller ones stay with the underlying allocator, at the price of one comparison.
 //!
 //! `serving` is what the program calls and who serves it, `process` what happens to a process from its start to its end,
-//! `service` the thread that works beside the program, `report` what is said and written.
+//! `service` the thread that works beside the program, `report` what is said and written. Only `system` calls the system.
 
 mod process;
 mod report;
 mod service;
 mod serving;
 mod settings;
+mod system;
 
 /// The library's own memory comes straight from the underlying allocator, so that the arena never serves itself.
 #[global_allocator]

@@ -1,39 +1,37 @@
-//! A thread that does what no request should wait for: it lets memory decay, trims the allocator below, and gives memory
-//! back under pressure. It is started once the arena has handed out enough to be worth it, takes no signals, and ends when it
+//! A thread that does what no request should wait for: it lets memory decay, trims the underlying allocator, and purges
+//! memory under pressure. It is started once the arena has handed out enough to be worth it, takes no signals, and ends when it
 //! is the last thread, so that it keeps no process alive. A process with no other threads forks without it: programs look at
 //! how many threads they have.
-
-#![expect(unsafe_code, reason = "starts a thread with a small stack and no signals, and waits for its end")]
 
 mod pressure;
 
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
-use std::os::linux::fs::MetadataExt;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-use std::{fs, ptr};
 
 use lowtide_core::Bytes;
 use lowtide_core::options::Every;
-use lowtide_memory::process;
+use lowtide_memory::process::without_signals;
+use lowtide_memory::system::files::own;
 use lowtide_pool::HostArena;
 
-use crate::process::{lifecycle, start};
+use crate::process::lifecycle;
 use crate::report::faults;
-use crate::report::notice::Errno;
 use crate::service::pressure::Pressure;
 use crate::serving::thread::Inside;
 use crate::serving::{large, underlying};
 use crate::settings::Settings;
+use crate::system::errno::Errno;
+use crate::system::{process, threads};
 
 /// How much the arena has to hand out before the thread is started.
 const WORTH: u64 = 32 << 20;
 
-/// How often the thread looks.
+/// How often the thread takes a sample.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// How many of these pass from one look at what changes slowly to the next.
+/// How many of these pass from one sample of what changes slowly to the next.
 const SLOW: u64 = 4;
 
 /// The least time between two answers to pressure: each costs the program faults if it goes on as before.
@@ -61,7 +59,7 @@ static ENDS: AtomicU32 = AtomicU32::new(0);
 static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
 /// How long the thread has looked after the arena, in milliseconds. What was freed while it did not run is not older for that.
 static SERVED: AtomicU64 = AtomicU64::new(0);
-/// When the allocator below was last trimmed, and when pressure was last answered; zero for never.
+/// When the underlying allocator was last trimmed, and when pressure was last answered; zero for never.
 static TRIMMED: AtomicU64 = AtomicU64::new(0);
 static PRESSED: AtomicU64 = AtomicU64::new(0);
 
@@ -79,7 +77,7 @@ fn count(bytes: u64) {
     let asked = matches!(trim_underlying(), Some(Every::Time(_)));
     let due = (handed > WORTH || asked) && milliseconds() >= NOT_BEFORE.load(Ordering::Relaxed);
     if due && !STARTED.swap(true, Ordering::AcqRel) {
-        // What the C library allocates for a thread comes from below.
+        // What the C library allocates for a thread comes from the underlying allocator.
         if let Some(inside) = Inside::enter() {
             launch();
             drop(inside);
@@ -94,24 +92,17 @@ pub(crate) fn pause() {
         return;
     }
     ENDS.store(1, Ordering::Release);
-    // SAFETY: wakes whoever sleeps on it.
-    unsafe { libc::syscall(libc::SYS_futex, ENDS.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
-    let start = start::now();
-    while start::now().saturating_sub(start) < PATIENCE {
+    threads::wake(&ENDS);
+    let start = process::now();
+    while process::now().saturating_sub(start) < PATIENCE {
         if task == NEWBORN {
             task = TASK.load(Ordering::Acquire);
         }
-        if task == NOBODY || task != NEWBORN && is_gone(task) {
+        if task == NOBODY || task != NEWBORN && threads::is_gone(task) {
             break;
         }
         std::thread::yield_now();
     }
-}
-
-/// Whether the process has no such thread any more.
-fn is_gone(task: i32) -> bool {
-    // SAFETY: sends nothing, and only says whether the thread is still there.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, 0) != 0 }
 }
 
 /// The process has forked: for a while it stays without the thread.
@@ -132,21 +123,18 @@ fn end() {
     STARTED.store(false, Ordering::Release);
 }
 
-/// Whether the process has two threads. A link leads to the folder of each, besides the folder's own two.
+/// Whether the process has two threads.
 fn is_only_other() -> bool {
-    fs::metadata("/proc/self/task").is_ok_and(|folder| folder.st_nlink() == 4)
+    own::threads() == Some(2)
 }
 
 fn milliseconds() -> u64 {
-    start::now().as_millis() as u64
+    process::now().as_millis() as u64
 }
 
 /// Sleeps for the period, and says whether the thread is to end.
 fn is_over() -> bool {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: PERIOD.as_nanos() as i64 };
-    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: sleeps while the word is zero, no longer than the time.
-    unsafe { libc::syscall(libc::SYS_futex, ENDS.as_ptr(), wait, 0, &raw const time) };
+    threads::sleep_while_zero(&ENDS, PERIOD);
     ENDS.load(Ordering::Acquire) != 0
 }
 
@@ -165,41 +153,15 @@ fn trim_underlying() -> Option<Every> {
 fn launch() {
     let kept = Errno::keep();
     TASK.store(NEWBORN, Ordering::Release);
-    if !process::without_signals(create) {
+    if !without_signals(|| threads::start(run, STACK)) {
         TASK.store(NOBODY, Ordering::Release);
     }
     drop(kept);
 }
 
-/// Whether the system has given a thread.
-fn create() -> bool {
-    // SAFETY: the attributes are made before they are used; the thread has nothing of this one's.
-    unsafe {
-        let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-        libc::pthread_attr_init(attributes.as_mut_ptr());
-        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-        let usual = {
-            let mut bytes = 0;
-            libc::pthread_attr_getstacksize(attributes.as_ptr(), &raw mut bytes);
-            bytes
-        };
-        // Libraries with much thread-local memory need more than the small stack.
-        let started = [STACK, usual].into_iter().any(|bytes| {
-            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), bytes);
-            let mut id = MaybeUninit::uninit();
-            libc::pthread_create(id.as_mut_ptr(), attributes.as_ptr(), run, ptr::null_mut()) == 0
-        });
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        started
-    }
-}
-
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    // SAFETY: always; the name ends in zero.
-    unsafe {
-        libc::pthread_setname_np(libc::pthread_self(), c"lowtide".as_ptr());
-        TASK.store(libc::gettid(), Ordering::Release);
-    }
+    threads::set_name(c"lowtide");
+    TASK.store(threads::number(), Ordering::Release);
     serve();
     end();
     ptr::null_mut()
@@ -209,24 +171,24 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 fn serve() {
     let pressure = Pressure::new();
     let mut steps = 0;
-    let mut last = start::now();
+    let mut last = process::now();
     let _ = TRIMMED.compare_exchange(0, milliseconds(), Ordering::Relaxed, Ordering::Relaxed);
     for round in 1_u64.. {
         if is_over() {
             break;
         }
-        let now = start::now();
+        let now = process::now();
         let passed = now.saturating_sub(last).min(PERIOD * 4).as_millis() as u64;
         last = now;
         let served = Duration::from_millis(SERVED.fetch_add(passed, Ordering::Relaxed) + passed);
-        let Some(looked) = large::call(lifecycle::serving(), |arena| look(arena, served)) else { break };
-        trim_if_due(&looked, steps);
-        steps = looked.steps;
+        let Some(sample) = large::call(lifecycle::serving(), |arena| sample(arena, served)) else { break };
+        trim_if_due(&sample, steps);
+        steps = sample.steps;
         let is_slow = round.is_multiple_of(SLOW);
-        if is_slow && is_last() {
+        if is_slow && own::is_down_to_one_thread() {
             break;
         }
-        if looked.free > MORSEL && is_rested() && (pressure.is_full() || is_slow && pressure.is_waiting()) {
+        if sample.free > MORSEL && is_rested() && (pressure.is_full() || is_slow && pressure.is_waiting()) {
             large::trim();
             underlying::trim(0);
             PRESSED.store(milliseconds(), Ordering::Relaxed);
@@ -234,14 +196,14 @@ fn serve() {
     }
 }
 
-/// Trims the allocator below if it was asked for: by the clock, or by a step that was found since the last look.
-fn trim_if_due(looked: &Looked, steps: u64) {
+/// Trims the underlying allocator if it was asked for: by the clock, or by a step that was found since the last sample.
+fn trim_if_due(sample: &Sample, steps: u64) {
     let due = match trim_underlying() {
         None => false,
         Some(Every::Time(time)) => {
             milliseconds().saturating_sub(TRIMMED.load(Ordering::Relaxed)) >= time.as_millis() as u64
         }
-        Some(Every::Step) => faults::marked() == 0 && looked.steps != steps,
+        Some(Every::Step) => faults::marked() == 0 && sample.steps != steps,
     };
     if due {
         underlying::trim(0);
@@ -255,26 +217,15 @@ fn is_rested() -> bool {
     pressed == 0 || milliseconds().saturating_sub(pressed) >= RESPITE.as_millis() as u64
 }
 
-/// What a look at the arena shows.
-struct Looked {
+/// What a sample of the arena shows.
+struct Sample {
     steps: u64,
     free: Bytes,
 }
 
-fn look(arena: &HostArena, now: Duration) -> Looked {
+fn sample(arena: &HostArena, now: Duration) -> Sample {
     arena.tick(now);
-    faults::look(arena);
+    faults::sample_period(arena);
     let stats = arena.stats();
-    Looked { steps: stats.steps, free: stats.held.saturating_sub(stats.live) }
-}
-
-/// Whether only this thread is left: the first has ended, and no other goes on.
-fn is_last() -> bool {
-    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return false };
-    // Behind the name, which may hold anything but ends in the last parenthesis: the state, and 17 fields on, the threads.
-    let Some((_, fields)) = stat.rsplit_once(')') else { return false };
-    let mut fields = fields.split_ascii_whitespace();
-    let ended = fields.next() == Some("Z");
-    let threads = fields.nth(16).and_then(|count| count.parse::<u64>().ok());
-    ended && threads.is_some_and(|count| count <= 2)
+    Sample { steps: stats.steps, free: stats.held.saturating_sub(stats.live) }
 }

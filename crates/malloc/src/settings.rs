@@ -1,6 +1,6 @@
 //! What the variables ask for, read once before the program's first line: later it may change or overwrite them.
 
-#![expect(unsafe_code, reason = "keeps the settings for as long as the process runs, and asks for a limit")]
+#![expect(unsafe_code, reason = "keeps the settings for as long as the process runs")]
 
 use std::env;
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use lowtide_core::options::{
 use lowtide_pool::HostArenaOptions;
 
 use crate::serving::underlying;
+use crate::system::process::address_limit;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -102,14 +103,6 @@ const ROUND: u64 = 2 << 20;
 /// The part of the addresses that a process may have which the arena takes at most: the rest of the program needs addresses
 /// too.
 pub(crate) const SHARE: u64 = 4;
-
-/// How many addresses the process may have, where that is limited.
-fn address_limit() -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: writes the limit there.
-    unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
-    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
-}
 
 fn command() -> String {
     let name = env::args_os().next().unwrap_or_default();

@@ -10,7 +10,7 @@ use lowtide_core::Bytes;
 
 use crate::error::Error;
 use crate::file::pieces::{Piece, Pieces};
-use crate::mapper::{Backing, Mapper, source_by_mapper};
+use crate::mapper::{Backing, Mapper, NoQueue, source_by_mapper};
 use crate::source::{Description, Span};
 
 /// A file that grows as memory is committed and gets holes where it is given back.
@@ -45,6 +45,7 @@ struct Scratch {
 
 impl Backing for Scratch {
     type Handle = Piece;
+    type Queue = NoQueue;
 
     fn describe(&self) -> Description {
         Description {
@@ -57,6 +58,10 @@ impl Backing for Scratch {
             queued: false,
             fallbacks: self.fallbacks.clone(),
         }
+    }
+
+    fn queue(&self) -> &NoQueue {
+        &NoQueue
     }
 
     fn reserve(&self, bytes: Bytes) -> Result<u64, Error> {

@@ -11,7 +11,7 @@ mod options;
 use lowtide_core::Bytes;
 
 use crate::error::Error;
-use crate::mapper::{Backing, Mapper, source_by_mapper};
+use crate::mapper::{Backing, Mapper, NoQueue, source_by_mapper};
 use crate::source::{Description, Span};
 use crate::system::{numa, pages};
 
@@ -79,9 +79,9 @@ impl HostPages {
         }
         // SAFETY: the mapper's own vacant span.
         unsafe { pages::open(span)? };
-        if let Some(advice) = self.grant.advice {
-            // SAFETY: as above; the advice is about the size of pages.
-            if let Err(error) = unsafe { pages::advise(span, advice) } {
+        if let Some(joining) = self.grant.joining {
+            // SAFETY: as above.
+            if let Err(error) = unsafe { pages::advise(span, joining) } {
                 self.fallbacks.advice_refused(&error);
             }
         }
@@ -91,7 +91,7 @@ impl HostPages {
 
     /// Explicit huge pages. On chosen nodes they are touched at once: when a node runs out of them later, the system ends
     /// the program.
-    fn fill_huge(&self, span: Span, exponent: i32) -> Result<(), Error> {
+    fn fill_huge(&self, span: Span, exponent: u32) -> Result<(), Error> {
         // SAFETY: the mapper's own vacant span.
         unsafe { pages::map_huge(span, exponent)? };
         self.place(span);
@@ -124,6 +124,7 @@ impl HostPages {
 
 impl Backing for HostPages {
     type Handle = ();
+    type Queue = NoQueue;
 
     fn describe(&self) -> Description {
         Description {
@@ -136,6 +137,10 @@ impl Backing for HostPages {
             queued: false,
             fallbacks: self.fallbacks.read(),
         }
+    }
+
+    fn queue(&self) -> &NoQueue {
+        &NoQueue
     }
 
     fn reserve(&self, bytes: Bytes) -> Result<u64, Error> {

@@ -11,7 +11,7 @@ mod mapper;
 mod simulated;
 mod slots;
 mod source;
-mod system;
+pub mod system;
 
 pub use adaptors::{CallKind, FailPlan, FailWhen, Failing, Failure, Limited};
 pub use calls::{Calls, Counter};

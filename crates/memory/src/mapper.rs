@@ -1,7 +1,8 @@
 //! Handles mapped into reserved addresses: the way every source of this crate works. A [`Backing`] makes the few calls
-//! that differ between kinds of memory; a [`Mapper`] checks spans, keeps the books, counts, and cleans up after errors.
+//! that differ between kinds of memory; a [`Mapper`] checks spans, accounts for handles, counts calls, and cleans up after errors.
 
 mod ledger;
+mod queue;
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,8 @@ use crate::calls::{Calls, Counter};
 use crate::error::Error;
 use crate::mapper::ledger::Ledger;
 use crate::source::{Description, Mark, Span};
+
+pub(crate) use queue::{NoQueue, Queue};
 
 /// What a call to the system does to one handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +31,14 @@ pub(crate) trait Backing: Send + Sync + fmt::Debug {
     /// What the system knows a handle by.
     type Handle: Copy + Send + fmt::Debug;
 
+    /// How work on the memory is queued.
+    type Queue: Queue;
+
     /// What the source is.
     fn describe(&self) -> Description;
+
+    /// The work on the memory.
+    fn queue(&self) -> &Self::Queue;
 
     /// `bytes` of addresses, a whole number of granules.
     fn reserve(&self, bytes: Bytes) -> Result<u64, Error>;
@@ -60,45 +69,11 @@ pub(crate) trait Backing: Send + Sync + fmt::Debug {
         let _ = step;
         None
     }
-
-    /// See [`Source::mark`](crate::Source::mark). Memory that the processor alone uses has no queue: marks pass at once.
-    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        let _ = stream;
-        Ok(Mark(0))
-    }
-
-    /// See [`Source::passed`](crate::Source::passed).
-    fn passed(&self, mark: Mark) -> bool {
-        let _ = mark;
-        true
-    }
-
-    /// See [`Source::hold`](crate::Source::hold).
-    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
-        let _ = (stream, mark);
-        Ok(())
-    }
-
-    /// See [`Source::wait`](crate::Source::wait); the nanoseconds are for a wait that is not measured.
-    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
-        let _ = mark;
-        Ok(None)
-    }
-
-    /// See [`Source::forget`](crate::Source::forget).
-    fn forget(&self, mark: Mark) {
-        let _ = mark;
-    }
-
-    /// See [`Source::drain`](crate::Source::drain).
-    fn drain(&self) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
-/// The books, and handles that the system has not taken back yet.
+/// The handles that are mapped, and those that the system has not taken back yet.
 #[derive(Debug)]
-struct Books<H> {
+struct Handles<H> {
     ledger: Ledger<H>,
     orphans: Vec<(H, Bytes)>,
 }
@@ -109,15 +84,15 @@ pub(crate) struct Mapper<B: Backing> {
     backing: B,
     aliases: bool,
     relocates: bool,
-    books: Mutex<Books<B::Handle>>,
+    handles: Mutex<Handles<B::Handle>>,
     counter: Counter,
 }
 
 impl<B: Backing> Mapper<B> {
     pub(crate) fn new(backing: B) -> Self {
         let Description { granularity, aliases, relocates, .. } = backing.describe();
-        let books = Mutex::new(Books { ledger: Ledger::new(granularity), orphans: Vec::new() });
-        Self { backing, aliases, relocates, books, counter: Counter::default() }
+        let handles = Mutex::new(Handles { ledger: Ledger::new(granularity), orphans: Vec::new() });
+        Self { backing, aliases, relocates, handles, counter: Counter::default() }
     }
 
     pub(crate) fn backing(&self) -> &B {
@@ -129,73 +104,73 @@ impl<B: Backing> Mapper<B> {
     }
 
     pub(crate) fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
-        let mut books = self.lock();
-        let bytes = books.ledger.round_up(bytes)?;
+        let mut handles = self.lock();
+        let bytes = handles.ledger.round_up(bytes)?;
         let span = Span::new(self.backing.reserve(bytes)?, bytes);
-        books.ledger.reserve(span);
+        handles.ledger.reserve(span);
         self.counter.reserve();
         Ok(span)
     }
 
     pub(crate) fn release(&self, span: Span) -> Result<(), Error> {
-        let mut books = self.lock();
-        books.ledger.check_reservation(span)?;
-        self.clear(&mut books, span)?;
+        let mut handles = self.lock();
+        handles.ledger.check_reservation(span)?;
+        self.clear(&mut handles, span)?;
         self.backing.release(span)?;
-        books.ledger.unreserve(span);
+        handles.ledger.unreserve(span);
         self.counter.release();
         Ok(())
     }
 
     pub(crate) fn commit(&self, span: Span) -> Result<(), Error> {
-        let mut books = self.lock();
-        books.ledger.check_vacant(span)?;
-        self.destroy_orphans(&mut books);
+        let mut handles = self.lock();
+        handles.ledger.check_vacant(span)?;
+        self.destroy_orphans(&mut handles);
         let handle = self.timed(Step::Create, || self.backing.create(span.bytes))?;
         self.counter.create(span.bytes);
         if let Err(error) = self.timed(Step::Map, || self.backing.map(handle, span)) {
-            self.destroy(&mut books, handle, span.bytes);
+            self.destroy(&mut handles, handle, span.bytes);
             return Err(error);
         }
         self.counter.map();
-        books.ledger.create(handle, span);
+        handles.ledger.create(handle, span);
         Ok(())
     }
 
     pub(crate) fn decommit(&self, span: Span) -> Result<(), Error> {
-        let mut books = self.lock();
-        books.ledger.check_covered(span)?;
-        self.clear(&mut books, span)
+        let mut handles = self.lock();
+        handles.ledger.check_covered(span)?;
+        self.clear(&mut handles, span)
     }
 
     pub(crate) fn alias(&self, from: Span, to: u64) -> Result<(), Error> {
         if !self.aliases {
             return Err(self.unsupported("two addresses for the same memory"));
         }
-        let mut books = self.lock();
-        self.map_again(&mut books, from, to)
+        let mut handles = self.lock();
+        self.map_again(&mut handles, from, to)
     }
 
     pub(crate) fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
         if !self.relocates {
             return Err(self.unsupported("moving memory to another address"));
         }
-        let mut books = self.lock();
-        books.ledger.mapping(from)?;
+        let mut handles = self.lock();
+        handles.ledger.mapping(from)?;
         let target = Span::new(to, from.bytes);
-        books.ledger.check_vacant(target)?;
+        handles.ledger.check_vacant(target)?;
         let begun = Instant::now();
         if let Some(moved) = self.backing.relocate(from, target) {
             self.counter.charge(nanoseconds_since(begun));
             moved?;
-            books.ledger.relocate(from.start, to);
+            handles.ledger.relocate(from.start, to);
             self.counter.map();
             self.counter.unmap();
             return Ok(());
         }
-        self.map_again(&mut books, from, to)?;
-        self.clear(&mut books, from).inspect_err(|_| {
-            let _ = self.clear(&mut books, target);
+        self.map_again(&mut handles, from, to)?;
+        self.clear(&mut handles, from).inspect_err(|_| {
+            let _ = self.clear(&mut handles, target);
         })
     }
 
@@ -205,66 +180,70 @@ impl<B: Backing> Mapper<B> {
     }
 
     pub(crate) fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        self.backing.mark(stream)
+        self.backing.queue().mark(stream)
     }
 
     pub(crate) fn passed(&self, mark: Mark) -> bool {
-        self.backing.passed(mark)
+        self.backing.queue().passed(mark)
     }
 
     pub(crate) fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
-        self.backing.hold(stream, mark)?;
+        self.backing.queue().hold(stream, mark)?;
         self.counter.hold();
         Ok(())
     }
 
     pub(crate) fn wait(&self, mark: Mark) -> Result<(), Error> {
-        if self.backing.passed(mark) {
+        if self.backing.queue().passed(mark) {
             return Ok(());
         }
         let begun = Instant::now();
-        let waited = self.backing.wait(mark)?;
+        let waited = self.backing.queue().wait(mark)?;
         self.counter.wait(waited.unwrap_or_else(|| nanoseconds_since(begun)));
         Ok(())
     }
 
     pub(crate) fn forget(&self, mark: Mark) {
-        self.backing.forget(mark);
+        self.backing.queue().forget(mark);
     }
 
-    fn map_again(&self, books: &mut Books<B::Handle>, from: Span, to: u64) -> Result<(), Error> {
-        let (index, handle) = books.ledger.mapping(from)?;
+    pub(crate) fn drain(&self) -> Result<(), Error> {
+        self.backing.queue().drain()
+    }
+
+    fn map_again(&self, handles: &mut Handles<B::Handle>, from: Span, to: u64) -> Result<(), Error> {
+        let (index, handle) = handles.ledger.mapping(from)?;
         let target = Span::new(to, from.bytes);
-        books.ledger.check_vacant(target)?;
+        handles.ledger.check_vacant(target)?;
         self.timed(Step::Map, || self.backing.map(handle, target))?;
         self.counter.map();
-        books.ledger.map(index, target);
+        handles.ledger.map(index, target);
         Ok(())
     }
 
     /// Unmaps whatever begins in `span`.
-    fn clear(&self, books: &mut Books<B::Handle>, span: Span) -> Result<(), Error> {
-        while let Some((place, handle)) = books.ledger.first_in(span) {
+    fn clear(&self, handles: &mut Handles<B::Handle>, span: Span) -> Result<(), Error> {
+        while let Some((place, handle)) = handles.ledger.first_in(span) {
             self.timed(Step::Unmap, || self.backing.unmap(handle, place))?;
             self.counter.unmap();
-            if let Some((handle, bytes)) = books.ledger.unmap(place.start) {
-                self.destroy(books, handle, bytes);
+            if let Some((handle, bytes)) = handles.ledger.unmap(place.start) {
+                self.destroy(handles, handle, bytes);
             }
         }
         Ok(())
     }
 
     /// Gives a handle back. One that the system does not take stays counted as committed and is tried again.
-    fn destroy(&self, books: &mut Books<B::Handle>, handle: B::Handle, bytes: Bytes) {
+    fn destroy(&self, handles: &mut Handles<B::Handle>, handle: B::Handle, bytes: Bytes) {
         match self.timed(Step::Destroy, || self.backing.destroy(handle, bytes)) {
             Ok(()) => self.counter.destroy(bytes),
-            Err(_) => books.orphans.push((handle, bytes)),
+            Err(_) => handles.orphans.push((handle, bytes)),
         }
     }
 
-    fn destroy_orphans(&self, books: &mut Books<B::Handle>) {
-        for (handle, bytes) in std::mem::take(&mut books.orphans) {
-            self.destroy(books, handle, bytes);
+    fn destroy_orphans(&self, handles: &mut Handles<B::Handle>) {
+        for (handle, bytes) in std::mem::take(&mut handles.orphans) {
+            self.destroy(handles, handle, bytes);
         }
     }
 
@@ -282,8 +261,8 @@ impl<B: Backing> Mapper<B> {
         Error::Unsupported { what, by: self.backing.describe().name }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Books<B::Handle>> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Handles<B::Handle>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -293,15 +272,15 @@ impl<B: Backing> Drop for Mapper<B> {
         while let Some(span) = { self.lock().ledger.any_reservation() } {
             // A call that fails once is tried again: a driver may refuse while other work is under way.
             if self.release(span).is_err() && self.release(span).is_err() {
-                let mut books = self.lock();
-                while let Some((place, _)) = books.ledger.first_in(span) {
-                    books.ledger.unmap(place.start);
+                let mut handles = self.lock();
+                while let Some((place, _)) = handles.ledger.first_in(span) {
+                    handles.ledger.unmap(place.start);
                 }
-                books.ledger.unreserve(span);
+                handles.ledger.unreserve(span);
             }
         }
-        let mut books = self.lock();
-        self.destroy_orphans(&mut books);
+        let mut handles = self.lock();
+        self.destroy_orphans(&mut handles);
     }
 }
 
@@ -366,7 +345,7 @@ macro_rules! source_by_mapper {
             }
 
             fn drain(&self) -> Result<(), $crate::Error> {
-                $crate::mapper::Backing::drain(self.mapper.backing())
+                self.mapper.drain()
             }
         }
     };

@@ -1,17 +1,17 @@
 //! The model of a CUDA device: handles, aliases, a capacity, marks that pass by a clock of its own, and a price for every
-//! call. Without contents it is books alone, fast enough to replay millions of events; with contents its addresses are
+//! call. Without contents it is numbers alone, fast enough to replay millions of events; with contents its addresses are
 //! real ones of this process, so that tests can see bytes move.
 
 mod clock;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lowtide_core::{Bytes, StreamId};
+use lowtide_core::Bytes;
 
 use crate::error::Error;
 use crate::file::pieces::{Piece, Pieces};
 use crate::mapper::{Backing, Mapper, Step, source_by_mapper};
-use crate::source::{Description, Mark, Span};
+use crate::source::{Description, Span};
 
 use clock::Clock;
 pub use clock::Lag;
@@ -73,13 +73,13 @@ impl Simulated {
                 why: format!("a granularity of {} is no power of two", options.granularity),
             });
         }
-        let ground = if options.contents {
-            Ground::Bytes(Pieces::in_memory(options.granularity)?)
+        let addresses = if options.contents {
+            Addresses::Bytes(Pieces::in_memory(options.granularity)?)
         } else {
-            Ground::Numbers { next: AtomicU64::new(FIRST_ADDRESS.next_multiple_of(options.granularity.get())) }
+            Addresses::Numbers { next: AtomicU64::new(FIRST_ADDRESS.next_multiple_of(options.granularity.get())) }
         };
         let clock = Clock::new(Lag::After(options.lag_ns));
-        Ok(Self { mapper: Mapper::new(Model { options, ground, clock, used: AtomicU64::new(0) }) })
+        Ok(Self { mapper: Mapper::new(Model { options, addresses, clock, used: AtomicU64::new(0) }) })
     }
 
     /// The time of the device, in nanoseconds.
@@ -106,8 +106,9 @@ impl Simulated {
 
 source_by_mapper!(Simulated);
 
+/// What addresses are: mere numbers, or addresses of this process with bytes under them.
 #[derive(Debug)]
-enum Ground {
+enum Addresses {
     Numbers { next: AtomicU64 },
     Bytes(Pieces),
 }
@@ -115,13 +116,14 @@ enum Ground {
 #[derive(Debug)]
 struct Model {
     options: SimulatedOptions,
-    ground: Ground,
+    addresses: Addresses,
     clock: Clock,
     used: AtomicU64,
 }
 
 impl Backing for Model {
     type Handle = Option<Piece>;
+    type Queue = Clock;
 
     fn describe(&self) -> Description {
         let contents = self.options.contents;
@@ -137,10 +139,14 @@ impl Backing for Model {
         }
     }
 
+    fn queue(&self) -> &Clock {
+        &self.clock
+    }
+
     fn reserve(&self, bytes: Bytes) -> Result<u64, Error> {
-        match &self.ground {
-            Ground::Bytes(pieces) => pieces.reserve(bytes),
-            Ground::Numbers { next } => next
+        match &self.addresses {
+            Addresses::Bytes(pieces) => pieces.reserve(bytes),
+            Addresses::Numbers { next } => next
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
                     next.checked_add(bytes.get()).filter(|&end| end <= LAST_ADDRESS)
                 })
@@ -149,9 +155,9 @@ impl Backing for Model {
     }
 
     fn release(&self, span: Span) -> Result<(), Error> {
-        match &self.ground {
-            Ground::Bytes(_) => Pieces::release(span),
-            Ground::Numbers { .. } => Ok(()),
+        match &self.addresses {
+            Addresses::Bytes(_) => Pieces::release(span),
+            Addresses::Numbers { .. } => Ok(()),
         }
     }
 
@@ -160,16 +166,16 @@ impl Backing for Model {
         let fits = |after: u64| self.options.capacity.is_none_or(|capacity| after <= capacity.get());
         let after = used.checked_add(bytes.get()).filter(|&after| fits(after));
         let after = after.ok_or(Error::OutOfMemory { asked: bytes })?;
-        let handle = match &self.ground {
-            Ground::Bytes(pieces) => Some(pieces.create(bytes)?),
-            Ground::Numbers { .. } => None,
+        let handle = match &self.addresses {
+            Addresses::Bytes(pieces) => Some(pieces.create(bytes)?),
+            Addresses::Numbers { .. } => None,
         };
         self.used.store(after, Ordering::Relaxed);
         Ok(handle)
     }
 
     fn destroy(&self, handle: Self::Handle, bytes: Bytes) -> Result<(), Error> {
-        if let (Ground::Bytes(pieces), Some(piece)) = (&self.ground, handle) {
+        if let (Addresses::Bytes(pieces), Some(piece)) = (&self.addresses, handle) {
             pieces.destroy(piece, bytes)?;
         }
         self.used.fetch_sub(bytes.get(), Ordering::Relaxed);
@@ -177,16 +183,16 @@ impl Backing for Model {
     }
 
     fn map(&self, handle: Self::Handle, span: Span) -> Result<(), Error> {
-        match (&self.ground, handle) {
-            (Ground::Bytes(pieces), Some(piece)) => pieces.map(piece, span),
+        match (&self.addresses, handle) {
+            (Addresses::Bytes(pieces), Some(piece)) => pieces.map(piece, span),
             _ => Ok(()),
         }
     }
 
     fn unmap(&self, _handle: Self::Handle, span: Span) -> Result<(), Error> {
-        match &self.ground {
-            Ground::Bytes(_) => Pieces::unmap(span),
-            Ground::Numbers { .. } => Ok(()),
+        match &self.addresses {
+            Addresses::Bytes(_) => Pieces::unmap(span),
+            Addresses::Numbers { .. } => Ok(()),
         }
     }
 
@@ -197,26 +203,5 @@ impl Backing for Model {
             Step::Unmap => self.options.unmap_ns,
             Step::Destroy => self.options.destroy_ns,
         })
-    }
-
-    fn mark(&self, _stream: StreamId) -> Result<Mark, Error> {
-        Ok(self.clock.mark())
-    }
-
-    fn passed(&self, mark: Mark) -> bool {
-        self.clock.passed(mark)
-    }
-
-    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
-        self.clock.wait(mark).map(Some)
-    }
-
-    fn forget(&self, mark: Mark) {
-        self.clock.forget(mark);
-    }
-
-    fn drain(&self) -> Result<(), Error> {
-        self.clock.drain();
-        Ok(())
     }
 }

@@ -40,7 +40,7 @@ impl Pages {
     pub const ALL: [Self; 4] = [Self::Base, Self::Transparent, Self::Huge2M, Self::Huge1G];
 
     /// For explicit huge pages, their size as a power of two.
-    pub fn exponent(self) -> Option<i32> {
+    pub fn exponent(self) -> Option<u32> {
         match self {
             Self::Base | Self::Transparent => None,
             Self::Huge2M => Some(21),

@@ -1,4 +1,4 @@
-//! `dlopen` without `RTLD_DEEPBIND`, where another allocator than glibc is below. A library that is opened with that flag
+//! `dlopen` without `RTLD_DEEPBIND`, where the underlying allocator is not glibc. A library that is opened with that flag
 //! binds `malloc` and `free` to glibc while glibc's own functions use the other allocator, and blocks come back to the
 //! wrong one. The real `dlopen` is jumped to, not called: it looks at its caller for the paths to search.
 
@@ -21,7 +21,7 @@ pub(crate) fn strip_deep_binding() {
 
 /// Finds the real function, which is always there: this library needs the one that has it.
 extern "C" fn find() -> *mut c_void {
-    let real = crate::serving::underlying::next(c"dlopen");
+    let real = crate::system::loader::next(c"dlopen");
     if real.is_null() {
         crate::report::notice::give_up(format_args!("the C library has no dlopen"));
     }

@@ -1,5 +1,5 @@
-//! Forks: the arena is held still while the process is copied, so that the child finds it whole. The order of locks is the
-//! arena's, then the allocator's below: its handlers were registered before these, and so come to prepare after them.
+//! Forks: the arena is frozen while the process is copied, so that the child finds it whole. The order of locks is the
+//! arena's, then the underlying allocator's: its handlers were registered before these, and so come to prepare after them.
 
 #![expect(unsafe_code, reason = "keeps the frozen arena between two handlers")]
 
@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lowtide_pool::Frozen;
 
 use crate::process::{exit, lifecycle, start};
-use crate::report::notice::Errno;
 use crate::report::{faults, marks, summary};
 use crate::service;
 use crate::serving::thread;
+use crate::system::errno::Errno;
+use crate::system::process;
 
 struct Slot(UnsafeCell<Option<Frozen>>);
 
@@ -21,16 +22,15 @@ struct Slot(UnsafeCell<Option<Frozen>>);
 unsafe impl Sync for Slot {}
 
 static FROZEN: Slot = Slot(UnsafeCell::new(None));
-/// The number of the thread that holds the arena still; zero for none.
+/// The number of the thread that has frozen the arena; zero for none.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 
-/// Asks to be told of forks.
+/// Has forks reported here.
 pub(crate) fn watch() {
-    // SAFETY: the functions live as long as the program: this library is never unloaded.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    process::at_fork(prepare, parent, child);
 }
 
-/// Until the fork is over, what this thread asks for in other handlers comes from below. A thread that forks inside the
+/// Until the fork is over, what this thread asks for in other handlers comes from the underlying allocator. A thread that forks inside the
 /// arena, in a signal handler, may have its lock, or wait for another thread that has it: nothing can be frozen.
 extern "C" fn prepare() {
     let kept = Errno::keep();

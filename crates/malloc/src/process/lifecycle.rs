@@ -1,5 +1,5 @@
 //! The arena's life: made once large requests add up to something, given up when it reports what cannot be. Nobody waits
-//! for either: who comes before it is made, and who comes after it was given up, is served from below.
+//! for either: who comes before it is made, and who comes after it was given up, is served by the underlying allocator.
 
 #![expect(unsafe_code, reason = "hands out the arena, which is never taken down")]
 
@@ -22,7 +22,7 @@ const UNMADE: u8 = 0;
 const MAKING: u8 = 1;
 const MADE: u8 = 2;
 const ASIDE: u8 = 3;
-static STAGE: AtomicU8 = AtomicU8::new(UNMADE);
+static PHASE: AtomicU8 = AtomicU8::new(UNMADE);
 
 /// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or one
 /// file never gets there, and pays nothing for it.
@@ -75,7 +75,7 @@ pub(crate) fn serving() -> Option<&'static HostArena> {
 /// The arena for a block of `bytes`, unless it was given up or is not worth making yet.
 #[inline]
 pub(crate) fn begun(bytes: usize) -> Option<&'static HostArena> {
-    serving().or_else(|| if STAGE.load(Ordering::Relaxed) == UNMADE { ask(bytes) } else { None })
+    serving().or_else(|| if PHASE.load(Ordering::Relaxed) == UNMADE { ask(bytes) } else { None })
 }
 
 #[cold]
@@ -102,13 +102,13 @@ fn leak<T>(value: T) -> *mut T {
 fn make() -> Option<&'static HostArena> {
     let settings = Settings::get()?;
     let inside = Inside::enter()?;
-    STAGE.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    PHASE.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
     let uncancelled = Uncancelled::begin();
     panic::set_hook(Box::new(note_panic));
     let made = catch_unwind(AssertUnwindSafe(|| HostArena::new(settings.arena())));
     match made {
         // A child that was forked meanwhile, in a signal handler, has given it up.
-        Ok(Ok(arena)) if STAGE.compare_exchange(MAKING, MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
+        Ok(Ok(arena)) if PHASE.compare_exchange(MAKING, MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
             let range = arena.range();
             let arena = leak(arena);
             BASE.store(range.start as usize, Ordering::Relaxed);
@@ -125,14 +125,14 @@ fn make() -> Option<&'static HostArena> {
     serving()
 }
 
-/// Gives the arena up: what it handed out stays where it is, and new blocks come from below.
+/// Gives the arena up: what it handed out stays where it is, and new blocks come from the underlying allocator.
 pub(crate) fn step_aside(reason: fmt::Arguments<'_>) {
-    if STAGE.swap(ASIDE, Ordering::AcqRel) == ASIDE {
+    if PHASE.swap(ASIDE, Ordering::AcqRel) == ASIDE {
         return;
     }
     SERVING.store(ptr::null_mut(), Ordering::Release);
     REASON.store(leak(reason.to_string()), Ordering::Release);
-    say(format_args!("steps aside, large blocks come from the allocator below: {reason}"));
+    say(format_args!("steps aside, large blocks come from the underlying allocator: {reason}"));
 }
 
 /// Gives the arena up because it panicked.
@@ -155,12 +155,12 @@ fn note_panic(info: &panic::PanicHookInfo<'_>) {
 /// In a forked child whose thread was inside the arena, its lock may be held by a thread that is gone. So nobody asks the
 /// arena for anything any more: what it handed out stays where it is.
 pub(crate) fn abandon() {
-    STAGE.store(ASIDE, Ordering::Release);
+    PHASE.store(ASIDE, Ordering::Release);
     SERVING.store(ptr::null_mut(), Ordering::Release);
     ARENA.store(ptr::null_mut(), Ordering::Release);
 }
 
 /// In a forked child, whoever was making the arena is gone.
 pub(crate) fn forget_maker() {
-    let _ = STAGE.compare_exchange(MAKING, UNMADE, Ordering::AcqRel, Ordering::Relaxed);
+    let _ = PHASE.compare_exchange(MAKING, UNMADE, Ordering::AcqRel, Ordering::Relaxed);
 }

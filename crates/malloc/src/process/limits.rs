@@ -7,9 +7,10 @@ use std::ffi::{c_int, c_uint};
 use std::ptr;
 
 use crate::process::{exit, lifecycle};
-use crate::report::notice::Errno;
 use crate::serving::large;
 use crate::settings::SHARE;
+use crate::system;
+use crate::system::errno::Errno;
 
 /// Sets a limit of this process.
 ///
@@ -65,13 +66,12 @@ pub unsafe extern "C" fn prlimit64(
         make_room(limit.rlim_cur);
     }
     // SAFETY: the caller's.
-    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+    unsafe { system::process::prlimit(process, resource, new, old) }
 }
 
 /// Whether it is this process, and not one that still has its parent's memory.
 fn is_own(process: libc::pid_t) -> bool {
-    // SAFETY: always.
-    (process == 0 || process == unsafe { libc::getpid() }) && exit::has_own_memory()
+    (process == 0 || process == system::process::number()) && exit::has_own_memory()
 }
 
 /// Gives addresses back where the arena has too many for the limit.

@@ -10,6 +10,7 @@ use lowtide_memory::process::Uncancelled;
 use crate::process::{exit, forks};
 use crate::report::summary;
 use crate::settings::Settings;
+use crate::system::process;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -37,18 +38,10 @@ extern "C" fn last() {
 
 /// The process begins now.
 pub(crate) fn begin() {
-    BEGAN.store(now().as_nanos() as u64, Ordering::Relaxed);
+    BEGAN.store(process::now().as_nanos() as u64, Ordering::Relaxed);
 }
 
 /// How long the process has run.
 pub(crate) fn elapsed() -> Duration {
-    now().saturating_sub(Duration::from_nanos(BEGAN.load(Ordering::Relaxed)))
-}
-
-/// A clock that goes on.
-pub(crate) fn now() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the time there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    process::now().saturating_sub(Duration::from_nanos(BEGAN.load(Ordering::Relaxed)))
 }

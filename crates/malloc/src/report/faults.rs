@@ -1,15 +1,13 @@
 //! Page faults per step, before a plan is served and from then on. Steps that the program closes are counted as it closes
-//! them; steps that are found by their period, whenever the service looks.
+//! them; steps that are found by their period, whenever the service takes a sample.
 
-#![expect(unsafe_code, reason = "asks the system for its counts")]
-
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lowtide_pool::{HostArena, HostStats};
 
 use crate::process::lifecycle;
 use crate::serving::large;
+use crate::system::process;
 
 /// A step, and how many faults there had been when it was closed.
 struct Sample {
@@ -62,8 +60,8 @@ pub(crate) fn marked() -> u64 {
     MARKED.load(Ordering::Relaxed)
 }
 
-/// The service looks.
-pub(crate) fn look(arena: &HostArena) {
+/// The service takes a sample.
+pub(crate) fn sample_period(arena: &HostArena) {
     let stats = arena.stats();
     // Before there are any steps, the program sets up.
     if marked() == 0 && stats.steps > 0 {
@@ -72,7 +70,7 @@ pub(crate) fn look(arena: &HostArena) {
 }
 
 fn sample(stats: &HostStats) {
-    let (step, faults) = (stats.steps, usage().minor);
+    let (step, faults) = (stats.steps, process::usage().minor);
     if LAST.get().is_some_and(|(last, _)| last == step) {
         return;
     }
@@ -106,27 +104,4 @@ pub(crate) fn forget() {
         sample.taken.store(false, Ordering::Release);
     }
     MARKED.store(0, Ordering::Relaxed);
-}
-
-/// What the process has used.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
-    /// Faults for which nothing was read from a disk.
-    pub(crate) minor: u64,
-    /// Seconds in the program.
-    pub(crate) user: f64,
-    /// Seconds in the system.
-    pub(crate) system: f64,
-}
-
-/// What the process has used until now.
-pub(crate) fn usage() -> Usage {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: writes the counts there; all zeros are counts too.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Usage { minor: usage.ru_minflt as u64, user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
 }

@@ -1,4 +1,4 @@
-//! Moments that the program names: told to `lowtide watch` where that asks by `LOWTIDE_MARKS`, and written down with the
+//! Moments that the program names: reported to `lowtide watch` where that asks by `LOWTIDE_MARKS`, and written down with the
 //! time since the program began.
 
 use std::ffi::CStr;
@@ -29,7 +29,7 @@ static MISSED: AtomicU64 = AtomicU64::new(0);
 
 /// Writes one down. Nobody waits for it: in a forked child, the lock may be held by a thread that is gone.
 pub(crate) fn add(name: &CStr) {
-    tell(&name.to_string_lossy());
+    report(&name.to_string_lossy());
     let mark = Mark { name: name.to_string_lossy().into_owned(), seconds: start::elapsed().as_secs_f64() };
     match MARKS.try_lock() {
         Ok(mut marks) if marks.len() < MOST => marks.push(mark),
@@ -39,8 +39,8 @@ pub(crate) fn add(name: &CStr) {
     }
 }
 
-/// Tells whoever watches, without waiting: nobody may read it any more, or not fast enough.
-fn tell(name: &str) {
+/// Reports it to whoever watches, without waiting: nobody may read it any more, or not fast enough.
+fn report(name: &str) {
     let Some(path) = Settings::get().and_then(|settings| settings.marks.as_ref()) else { return };
     if let Ok(mut file) = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
         let _ = file.write_all(format!("{}\n", name.replace(['\n', '\r'], " ")).as_bytes());

@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lowtide_memory::system::files::own;
 use lowtide_pool::{HostArena, HostStats};
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ use crate::report::notice::say;
 use crate::report::{faults, marks};
 use crate::serving::large;
 use crate::settings::Settings;
+use crate::system::process;
 
 #[derive(Debug, Serialize)]
 struct Summary<'a> {
@@ -63,12 +64,12 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Whether it was asked for, and not yet begun.
 pub(crate) fn is_wanted() -> bool {
-    Settings::get().is_some_and(|settings| settings.summary.is_some() && tells(settings))
+    Settings::get().is_some_and(|settings| settings.summary.is_some() && is_worth_it(settings))
         && !BEGUN.load(Ordering::Relaxed)
 }
 
-/// Whether it would tell anything: programs start others by the thousand that do nothing to speak of.
-fn tells(settings: &Settings) -> bool {
+/// Whether there is anything to report: programs start others by the thousand that do nothing to speak of.
+fn is_worth_it(settings: &Settings) -> bool {
     let did = lifecycle::arena().is_some() || faults::marked() > 0 || marks::are_any();
     let went_wrong = lifecycle::reason().is_some() || !settings.warnings.is_empty();
     did || went_wrong || settings.runner.is_none_or(|runner| runner == std::os::unix::process::parent_id())
@@ -82,7 +83,7 @@ pub(crate) fn forget() {
 /// Writes it, where it was asked for.
 pub(crate) fn write() {
     let Some(settings) = Settings::get() else { return };
-    let Some(folder) = settings.summary.as_ref().filter(|_| tells(settings)) else { return };
+    let Some(folder) = settings.summary.as_ref().filter(|_| is_worth_it(settings)) else { return };
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -109,7 +110,7 @@ fn put(folder: &Path, pid: u32, text: &[u8]) -> std::io::Result<()> {
 
 fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
     let stats = stats().unwrap_or_default();
-    let usage = faults::usage();
+    let usage = process::usage();
     let (before, after) = faults::per_step();
     let marked = faults::marked();
     let steps = stats.steps.max(marked);
@@ -118,8 +119,8 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         (0, _) => "period",
         _ => "marks",
     };
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let (resident, huge) = lifecycle::arena().map_or((0, 0), |_| pages(&lifecycle::range()));
+    let memory = own::memory();
+    let arena = lifecycle::arena().map(|_| own::resident_in(&lifecycle::range())).unwrap_or_default();
     Summary {
         version: 1,
         pid: std::process::id(),
@@ -135,11 +136,11 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
             per_step_before_plan: before.unwrap_or(usage.minor as f64 / steps.max(1) as f64),
             per_step_after_plan: after,
         },
-        peak_rss_bytes: field(&status, "VmHWM:"),
-        rss_bytes: field(&status, "VmRSS:"),
-        explicit_huge_bytes: field(&status, "HugetlbPages:"),
-        huge_page_bytes: huge,
-        arena_resident_bytes: resident,
+        peak_rss_bytes: memory.peak.get(),
+        rss_bytes: memory.resident.get(),
+        explicit_huge_bytes: memory.explicit_huge.get(),
+        huge_page_bytes: arena.huge.get(),
+        arena_resident_bytes: arena.bytes.get(),
         below: &settings.underlying,
         stepped_aside: lifecycle::reason(),
         warnings: settings.warnings.iter().chain(&stats.warnings).cloned().collect(),
@@ -148,7 +149,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
     }
 }
 
-/// What the arena has done; none where that cannot be told.
+/// What the arena has done; none where it cannot be asked.
 fn stats() -> Option<HostStats> {
     if exit::is_last() {
         let arena = lifecycle::arena()?;
@@ -166,33 +167,4 @@ fn large(stats: &HostStats) -> Large {
         peak_live_bytes: stats.peak_live.get(),
         held_bytes: stats.held.get(),
     }
-}
-
-/// How many bytes of the range are resident, and how many of them in huge pages.
-fn pages(range: &Range<u64>) -> (u64, u64) {
-    let (mut resident, mut huge, mut counts) = (0, 0, false);
-    for line in fs::read_to_string("/proc/self/smaps").unwrap_or_default().lines() {
-        if let Some(start) = mapping(line) {
-            counts = range.contains(&start);
-        } else if counts {
-            let value = |name| if line.starts_with(name) { field(line, name) } else { 0 };
-            let explicit = value("Private_Hugetlb:");
-            resident += value("Rss:") + explicit;
-            huge += value("AnonHugePages:") + explicit;
-        }
-    }
-    (resident, huge)
-}
-
-/// Where a mapping begins, if the line is the first of one.
-fn mapping(line: &str) -> Option<u64> {
-    let (addresses, _) = line.split_once(' ')?;
-    let (start, _) = addresses.split_once('-')?;
-    u64::from_str_radix(start, 16).ok()
-}
-
-/// The bytes of a field that is given in kB.
-fn field(text: &str, name: &str) -> u64 {
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok());
-    value.unwrap_or(0_u64) * 1024
 }

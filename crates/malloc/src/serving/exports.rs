@@ -1,5 +1,5 @@
 //! What the program calls: the functions of `malloc`'s family and `_exit`, as glibc documents them, and three of Lowtide's
-//! own. A request that is not large, and a block that is not the arena's, are passed on below by a comparison and a jump.
+//! own. A request that is not large, and a block that is not the arena's, are passed on to the underlying allocator by a comparison and a jump.
 
 #![expect(unsafe_code, reason = "stands in for the C library's functions")]
 
@@ -9,11 +9,12 @@ use std::ptr;
 use lowtide_memory::process::Uncancelled;
 
 use crate::process::{exit, lifecycle};
-use crate::report::notice::{Errno, set_errno};
 use crate::report::{faults, marks};
 use crate::service;
 use crate::serving::large::{self, LARGE};
 use crate::serving::underlying;
+use crate::system::errno::{Errno, set_errno};
+use crate::system::memory::page_size;
 
 /// A block of at least `bytes`.
 ///
@@ -51,7 +52,7 @@ pub unsafe extern "C" fn cfree(block: *mut c_void) {
 /// As of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
-    // Where the product overflows, the allocator below refuses and says why.
+    // Where the product overflows, the underlying allocator refuses and says why.
     let total = count.checked_mul(bytes).unwrap_or(0);
     // SAFETY: the caller's.
     unsafe { if total < LARGE { underlying::calloc(count, bytes) } else { large::allocate_zeroed(total) } }
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_voi
     unsafe { aligned(align, bytes) }
 }
 
-/// A block at a multiple of `align`. What is no power of two is the allocator below's to judge.
+/// A block at a multiple of `align`. What is no power of two is the underlying allocator's to judge.
 ///
 /// # Safety
 /// As of the C library.
@@ -141,7 +142,7 @@ pub unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { aligned(page(), bytes) }
+    unsafe { aligned(page_size(), bytes) }
 }
 
 /// Whole pages.
@@ -150,12 +151,12 @@ pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
 /// As of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
-    let Some(bytes) = bytes.checked_next_multiple_of(page()) else {
+    let Some(bytes) = bytes.checked_next_multiple_of(page_size()) else {
         set_errno(libc::ENOMEM);
         return ptr::null_mut();
     };
     // SAFETY: the caller's.
-    unsafe { aligned(page(), bytes) }
+    unsafe { aligned(page_size(), bytes) }
 }
 
 /// How much of a block can be used.
@@ -171,7 +172,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     unsafe { if lifecycle::owns(block) { large::usable(block) } else { underlying::usable(block) } }
 }
 
-/// Gives free memory back to the system, Lowtide's and that of the allocator below. 1 where some was given back.
+/// Gives free memory back to the system, Lowtide's and that of the underlying allocator. 1 where some was given back.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(keep: usize) -> c_int {
     let kept = Errno::keep();
@@ -232,9 +233,4 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe { if bytes < LARGE { underlying::memalign(align, bytes) } else { large::allocate_aligned(align, bytes) } }
-}
-
-fn page() -> usize {
-    // SAFETY: always.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }

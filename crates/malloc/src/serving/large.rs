@@ -1,4 +1,4 @@
-//! Large blocks: the arena's where it serves, and otherwise from below. No call into the arena leaves a panic or a changed
+//! Large blocks: the arena's where it serves, and otherwise the underlying allocator's. No call into the arena leaves a panic or a changed
 //! `errno` behind, and none is made by a thread that is in such a call already.
 
 #![expect(unsafe_code, reason = "moves the contents of blocks")]
@@ -11,20 +11,22 @@ use lowtide_memory::Pages;
 use lowtide_pool::{Error, HostArena};
 
 use crate::process::lifecycle;
-use crate::report::notice::{Errno, give_up, set_errno};
+use crate::report::notice::give_up;
 use crate::service;
 use crate::serving::thread::Inside;
 use crate::serving::{deferred, nested, thread, underlying, zeroing};
 use crate::settings::Settings;
+use crate::system::errno::{Errno, set_errno};
+use crate::system::memory;
 
 /// The smallest request that the arena serves.
 pub(crate) const LARGE: usize = 32 << 10;
 
-/// From here on `calloc` goes below: glibc always maps such blocks from fresh pages, of which only those that are touched ever
+/// From here on `calloc` goes to the underlying allocator: glibc always maps such blocks from fresh pages, of which only those that are touched ever
 /// become resident.
 const SPARSE: usize = 32 << 20;
 
-/// A block of this size that has to move to grow goes below, and stays there as it grows on: glibc maps it alone, and the
+/// A block of this size that has to move to grow goes to the underlying allocator, and stays there as it grows on: glibc maps it alone, and the
 /// system moves its pages without copying.
 const MAPPED: usize = 1 << 20;
 
@@ -151,7 +153,9 @@ pub(crate) fn call<R>(arena: Option<&'static HostArena>, work: impl FnOnce(&'sta
     let kept = Errno::keep();
     let result = catch_unwind(AssertUnwindSafe(|| {
         deferred::take(|block| {
-            let _ = arena.free(block as u64);
+            if let Err(error) = arena.free(block as u64) {
+                accuse("free()", block, &error);
+            }
         });
         work(arena)
     }));
@@ -211,7 +215,7 @@ unsafe fn moved(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void
     to
 }
 
-/// A block of the arena moves below, because it grows from `old` bytes to `bytes`. One that has a mapping of its own there gets huge
+/// A block of the arena moves to the underlying allocator, because it grows from `old` bytes to `bytes`. One that has a mapping of its own there gets huge
 /// pages if the arena has them, and its old pages go back as they are copied: it is never there twice.
 unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
@@ -224,7 +228,7 @@ unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void 
         if pages == Pages::Transparent {
             // SAFETY: the mapping is the block's alone, and what is in it stays the same. Were it a part of the mapping, the
             // system could no longer move it whole.
-            unsafe { libc::madvise(mapping.start as *mut c_void, mapping.len(), libc::MADV_HUGEPAGE) };
+            unsafe { memory::join(mapping) };
         }
         while matches!(pages, Pages::Base | Pages::Transparent) && copied < old {
             let start = from as usize + copied;
@@ -234,7 +238,7 @@ unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void 
                 ptr::copy_nonoverlapping(start as *const u8, to.cast::<u8>().add(copied), end - start);
                 let whole = start.next_multiple_of(HUGE)..end / HUGE * HUGE;
                 if !whole.is_empty() {
-                    libc::madvise(whole.start as *mut c_void, whole.len(), libc::MADV_DONTNEED);
+                    memory::discard(whole);
                 }
             }
             copied = end - from as usize;
@@ -252,18 +256,17 @@ unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void 
     to
 }
 
-/// As [`moved`], of a block whose size nobody can tell: as much as can be read, which is at least what is in it.
+/// As [`moved`], of a block whose size nobody knows: as much as can be read, which is at least what is in it.
 #[cold]
 unsafe fn salvaged(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void {
     if to.is_null() {
         return to;
     }
     let kept = Errno::keep();
-    let [source, target] = [from, to].map(|base| libc::iovec { iov_base: base, iov_len: bytes });
-    // SAFETY: reads this process's own memory as far as there is any, into a block of that size.
-    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &raw const target, 1, &raw const source, 1, 0) };
+    // SAFETY: the block that is copied to has that size.
+    let copied = unsafe { memory::copy_readable(from, to, bytes) };
     drop(kept);
-    if copied < LARGE as isize {
+    if copied < LARGE {
         give_up(format_args!("realloc(): invalid pointer {from:p}"));
     }
     // SAFETY: the caller's.

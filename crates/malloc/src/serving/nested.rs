@@ -1,13 +1,13 @@
-//! Large blocks for a thread that is inside the arena, as a rule in a signal handler that has interrupted it. The allocator
-//! below may have been interrupted as well, so these come from a few slots of fresh pages that need no lock.
+//! Large blocks for a thread that is inside the arena, as a rule in a signal handler that has interrupted it. The underlying
+//! allocator may have been interrupted as well, so these come from a few slots of fresh pages that need no lock.
 
-#![expect(unsafe_code, reason = "maps pages")]
+#![expect(unsafe_code, reason = "hands out pages of its own")]
 
 use std::ffi::c_void;
-use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::serving::underlying;
+use crate::system::memory;
 
 const SLOTS: usize = 32;
 const SLOT: usize = 4 << 20;
@@ -34,8 +34,7 @@ pub(crate) fn allocate(bytes: usize, align: usize) -> Option<*mut c_void> {
             Ok(_) => {
                 let block = (base + slot * SLOT) as *mut c_void;
                 // SAFETY: the slot is this call's alone.
-                let opened = unsafe { libc::mprotect(block, SLOT, libc::PROT_READ | libc::PROT_WRITE) };
-                if opened != 0 {
+                if !unsafe { memory::open(block, SLOT) } {
                     USED.fetch_and(!(1 << slot), Ordering::Release);
                     return None;
                 }
@@ -46,19 +45,15 @@ pub(crate) fn allocate(bytes: usize, align: usize) -> Option<*mut c_void> {
     }
 }
 
-/// Where the slots begin; addresses are taken the first time, and `free` is told to look out for them.
+/// Where the slots begin; addresses are taken the first time, and from then on `free` looks out for them.
 fn base() -> Option<usize> {
     let base = BASE.load(Ordering::Acquire);
     if base != 0 {
         return Some(base);
     }
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: takes new addresses, with one slot more than needed, so that the first can begin at a multiple.
-    let mapped = unsafe { libc::mmap(ptr::null_mut(), (SLOTS + 1) * SLOT, libc::PROT_NONE, flags, -1, 0) };
-    if mapped == libc::MAP_FAILED {
-        return None;
-    }
-    let new = (mapped as usize).next_multiple_of(SLOT);
+    // One slot more than needed, so that the first can begin at a multiple.
+    let mapped = memory::reserve((SLOTS + 1) * SLOT)?;
+    let new = mapped.next_multiple_of(SLOT);
     match BASE.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             underlying::look_out();
@@ -66,7 +61,7 @@ fn base() -> Option<usize> {
         }
         Err(earlier) => {
             // SAFETY: nobody knows these addresses.
-            unsafe { libc::munmap(mapped, (SLOTS + 1) * SLOT) };
+            unsafe { memory::release(mapped, (SLOTS + 1) * SLOT) };
             underlying::look_out();
             Some(earlier)
         }
@@ -91,6 +86,6 @@ pub(crate) const fn size() -> usize {
 pub(crate) unsafe fn release(block: *mut c_void) {
     let slot = (block as usize - BASE.load(Ordering::Acquire)) / SLOT;
     // SAFETY: the caller's. Touched again, the pages are zero.
-    unsafe { libc::madvise(block, SLOT, libc::MADV_DONTNEED) };
+    unsafe { memory::discard(block as usize..block as usize + SLOT) };
     USED.fetch_and(!(1 << slot), Ordering::Release);
 }

@@ -90,7 +90,7 @@ pub(crate) fn was_inside() -> bool {
     unsafe { (*words()).depth > 1 }
 }
 
-/// Enters; until [`leave`], what this thread asks for comes from below.
+/// Enters; until [`leave`], what this thread asks for comes from the underlying allocator.
 pub(crate) fn enter() {
     // SAFETY: the words are this thread's alone. A signal handler leaves the depth as it found it. The write may not move
     // behind what follows, because a handler may look at it in between.

@@ -1,8 +1,8 @@
-//! The allocator below: whoever would serve the program without this library. That is glibc, called by its own names, or
+//! The underlying allocator: whoever would serve the program without this library. That is glibc, called by its own names, or
 //! another that follows in `LD_PRELOAD` or that the program is linked with. Which one it is, is settled by the first call
 //! that any part of the process makes, because a block must go back to whom it came from.
 
-#![expect(unsafe_code, reason = "calls the allocator below through a table of functions")]
+#![expect(unsafe_code, reason = "calls the underlying allocator through a table of functions")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -12,8 +12,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use crate::process::{dlopen, exit};
-use crate::report::notice::Errno;
 use crate::serving::{early, nested};
+use crate::system::errno::Errno;
+use crate::system::loader;
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -35,7 +36,7 @@ unsafe extern "C" {
 /// The smallest pages that there are.
 const PAGE: usize = 4 << 10;
 
-/// A function of the allocator below. Until the allocator is settled, a function that settles it.
+/// A function of the underlying allocator. Until the allocator is settled, a function that settles it.
 struct Entry(AtomicPtr<c_void>);
 
 impl Entry {
@@ -65,42 +66,42 @@ static REAL_REALLOC: Entry = Entry::new(ptr::null_mut());
 static USABLE: Entry = Entry::new(ptr::null_mut());
 static TRIM: Entry = Entry::new(ptr::null_mut());
 
-/// `malloc` of the allocator below.
+/// `malloc` of the underlying allocator.
 #[inline]
 pub(crate) unsafe fn malloc(bytes: usize) -> *mut c_void {
     // SAFETY: the table holds functions of these types alone; the rest is the caller's.
     unsafe { transmute::<*mut c_void, Malloc>(MALLOC.get())(bytes) }
 }
 
-/// `free` of the allocator below.
+/// `free` of the underlying allocator.
 #[inline]
 pub(crate) unsafe fn free(block: *mut c_void) {
     // SAFETY: as in `malloc`.
     unsafe { transmute::<*mut c_void, Free>(FREE.get())(block) }
 }
 
-/// `calloc` of the allocator below.
+/// `calloc` of the underlying allocator.
 #[inline]
 pub(crate) unsafe fn calloc(count: usize, bytes: usize) -> *mut c_void {
     // SAFETY: as in `malloc`.
     unsafe { transmute::<*mut c_void, Calloc>(CALLOC.get())(count, bytes) }
 }
 
-/// `realloc` of the allocator below.
+/// `realloc` of the underlying allocator.
 #[inline]
 pub(crate) unsafe fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: as in `malloc`.
     unsafe { transmute::<*mut c_void, Realloc>(REALLOC.get())(block, bytes) }
 }
 
-/// `memalign` of the allocator below.
+/// `memalign` of the underlying allocator.
 #[inline]
 pub(crate) unsafe fn memalign(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: as in `malloc`.
     unsafe { transmute::<*mut c_void, Memalign>(MEMALIGN.get())(align, bytes) }
 }
 
-/// `malloc_usable_size` of the allocator below; 0 where it has none.
+/// `malloc_usable_size` of the underlying allocator; 0 where it has none.
 pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
     if early::owns(block) {
         // SAFETY: it is one.
@@ -117,10 +118,10 @@ pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
     unsafe { transmute::<*mut c_void, Usable>(function)(block) }
 }
 
-/// The mapping that is the block's alone; none where it shares one, or where only the allocator below knows.
+/// The mapping that is the block's alone; none where it shares one, or where only the underlying allocator knows.
 ///
 /// # Safety
-/// The block is null or came from below just now.
+/// The block is null or came from there just now.
 pub(crate) unsafe fn mapping(block: *mut c_void) -> Option<Range<usize>> {
     /// The size of a block and three flags precede it.
     const HEADER: usize = 2 * size_of::<usize>();
@@ -136,7 +137,7 @@ pub(crate) unsafe fn mapping(block: *mut c_void) -> Option<Range<usize>> {
     (size & MAPPED != 0 && whole).then(|| start..start + (size & !FLAGS))
 }
 
-/// `malloc_trim` of the allocator below, or of glibc, part of which every process uses.
+/// `malloc_trim` of the underlying allocator, or of glibc, part of which every process uses.
 pub(crate) fn trim(keep: usize) -> c_int {
     let function = found(&TRIM, c"malloc_trim");
     if function.is_null() {
@@ -148,21 +149,15 @@ pub(crate) fn trim(keep: usize) -> c_int {
 
 fn found(entry: &Entry, name: &CStr) -> *mut c_void {
     if entry.get().is_null() {
-        entry.set(next(name));
+        entry.set(loader::next(name));
     }
     entry.get()
-}
-
-/// What `name` means for those who come after this library.
-pub(crate) fn next(name: &CStr) -> *mut c_void {
-    // SAFETY: the name ends in zero.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
 const UNSETTLED: u8 = 0;
 const SETTLING: u8 = 1;
 const SETTLED: u8 = 2;
-static STAGE: AtomicU8 = AtomicU8::new(UNSETTLED);
+static PHASE: AtomicU8 = AtomicU8::new(UNSETTLED);
 /// Whether it was settled that it is glibc.
 static GLIBC: AtomicBool = AtomicBool::new(false);
 
@@ -173,12 +168,12 @@ fn settle() -> bool {
     if unsafe { environ }.is_null() {
         return false;
     }
-    match STAGE.compare_exchange(UNSETTLED, SETTLING, Ordering::Acquire, Ordering::Acquire) {
+    match PHASE.compare_exchange(UNSETTLED, SETTLING, Ordering::Acquire, Ordering::Acquire) {
         Ok(_) => {}
-        Err(stage) => return stage == SETTLED,
+        Err(phase) => return phase == SETTLED,
     }
-    let follows = next(c"malloc");
-    if follows.is_null() || is_in_glibc(follows) {
+    let follows = loader::next(c"malloc");
+    if follows.is_null() || loader::is_in_c_library(follows) {
         GLIBC.store(true, Ordering::Relaxed);
         enter_table(
             __libc_malloc as Malloc as *mut c_void,
@@ -188,11 +183,11 @@ fn settle() -> bool {
             __libc_memalign as Memalign as *mut c_void,
         );
     } else {
-        let [free, calloc, realloc, memalign] = [c"free", c"calloc", c"realloc", c"memalign"].map(next);
+        let [free, calloc, realloc, memalign] = [c"free", c"calloc", c"realloc", c"memalign"].map(loader::next);
         enter_table(follows, free, calloc, realloc, memalign);
         dlopen::strip_deep_binding();
     }
-    STAGE.store(SETTLED, Ordering::Release);
+    PHASE.store(SETTLED, Ordering::Release);
     true
 }
 
@@ -215,7 +210,7 @@ fn enter_table(
     MALLOC.set(malloc);
 }
 
-/// From now on `free` and `realloc` look out for blocks that the allocator below does not know.
+/// From now on `free` and `realloc` look out for blocks that the underlying allocator does not know.
 pub(crate) fn look_out() {
     FREE.set(checked_free as Free as *mut c_void);
     REALLOC.set(checked_realloc as Realloc as *mut c_void);
@@ -224,30 +219,6 @@ pub(crate) fn look_out() {
 /// Whether it is glibc, once that is settled.
 pub(crate) fn is_glibc() -> bool {
     GLIBC.load(Ordering::Relaxed)
-}
-
-/// Whether a function lies in the C library itself. Names do not tell: tcmalloc and mimalloc define those that begin with
-/// `__libc` too.
-fn is_in_glibc(function: *mut c_void) -> bool {
-    const ELSEWHERE: c_int = 1;
-    const HERE: c_int = 2;
-    unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, function: *mut c_void) -> c_int {
-        // SAFETY: the loader's word: the object has these headers.
-        let (base, parts) = unsafe {
-            let object = &*object;
-            (object.dlpi_addr, std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)))
-        };
-        let holds = |address: u64| {
-            let starts = |part: &libc::Elf64_Phdr| base.wrapping_add(part.p_vaddr);
-            parts.iter().any(|part| part.p_type == libc::PT_LOAD && address.wrapping_sub(starts(part)) < part.p_memsz)
-        };
-        if !holds(libc::gnu_get_libc_version as *const () as u64) {
-            return 0;
-        }
-        if holds(function as u64) { HERE } else { ELSEWHERE }
-    }
-    // SAFETY: the function is called for one object after the other, and keeps nothing.
-    unsafe { libc::dl_iterate_phdr(Some(look), function) == HERE }
 }
 
 unsafe extern "C" fn first_malloc(bytes: usize) -> *mut c_void {
@@ -340,7 +311,7 @@ pub(crate) struct Own;
 /// What `malloc` aligns to by itself.
 const ALIGNED: usize = 16;
 
-// SAFETY: the allocator below has the same promises, in other words.
+// SAFETY: the underlying allocator has the same promises, in other words.
 unsafe impl GlobalAlloc for Own {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if exit::is_last() {

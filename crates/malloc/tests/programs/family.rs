@@ -65,6 +65,15 @@ fn a_block_that_is_freed_twice_ends_the_program() {
 }
 
 #[test]
+fn a_block_that_a_signal_handler_frees_twice_ends_the_program() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let output = sandbox.program("deferred").output();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(words.starts_with("lowtide: free(): double free") && words.lines().count() == 1, "{words}");
+}
+
+#[test]
 fn a_signal_handler_may_allocate_whatever_it_interrupts() {
     let Some(sandbox) = Sandbox::new() else { return };
     assert_well(&sandbox.program("signals").output());

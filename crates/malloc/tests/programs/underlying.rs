@@ -1,4 +1,4 @@
-//! Another allocator below.
+//! Another underlying allocator.
 
 use std::path::PathBuf;
 use std::process::Command;

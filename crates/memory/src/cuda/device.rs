@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use lowtide_core::{Bytes, StreamId};
+use lowtide_core::Bytes;
 
 use crate::cuda::context::{Context, settle};
 use crate::cuda::driver::{self, Access, Driver, Handle, Properties};
 use crate::cuda::events::Events;
 use crate::error::Error;
 use crate::mapper::{Backing, Mapper, source_by_mapper};
-use crate::source::{Description, Mark, Span};
+use crate::source::{Description, Span};
 
 /// The memory of one device. A [`StreamId`] is the value of a stream's handle (`CUstream`) in the device's primary
 /// context, of a stream that is alive; 0 is the default stream.
@@ -118,6 +118,7 @@ struct DeviceMemory {
 
 impl Backing for DeviceMemory {
     type Handle = Handle;
+    type Queue = Events;
 
     fn describe(&self) -> Description {
         Description {
@@ -130,6 +131,10 @@ impl Backing for DeviceMemory {
             queued: true,
             fallbacks: Vec::new(),
         }
+    }
+
+    fn queue(&self) -> &Events {
+        &self.events
     }
 
     fn reserve(&self, bytes: Bytes) -> Result<u64, Error> {
@@ -188,30 +193,6 @@ impl Backing for DeviceMemory {
         // SAFETY: the mapper unmaps only what it mapped.
         let code = unsafe { (self.context.driver.unmap)(span.start, size(span.bytes)) };
         self.context.driver.check("cuMemUnmap", code, None)
-    }
-
-    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        self.events.mark(stream)
-    }
-
-    fn passed(&self, mark: Mark) -> bool {
-        self.events.passed(mark)
-    }
-
-    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
-        self.events.hold(stream, mark)
-    }
-
-    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
-        self.events.wait(mark).map(|()| None)
-    }
-
-    fn forget(&self, mark: Mark) {
-        self.events.forget(mark);
-    }
-
-    fn drain(&self) -> Result<(), Error> {
-        self.context.drain()
     }
 }
 

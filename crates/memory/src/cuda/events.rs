@@ -1,4 +1,4 @@
-//! Marks as the driver's events. An event is made once and used for one mark after the other.
+//! The queue of a device's work, with marks as the driver's events. An event is made once and used for one mark after the other.
 
 #![expect(unsafe_code, reason = "calls the driver")]
 
@@ -10,6 +10,7 @@ use lowtide_core::StreamId;
 use crate::cuda::context::{Context, settle};
 use crate::cuda::driver::{self, SUCCESS};
 use crate::error::Error;
+use crate::mapper::Queue;
 use crate::slots::Slots;
 use crate::source::Mark;
 
@@ -40,7 +41,22 @@ impl Events {
         Self { context, marks: Mutex::default() }
     }
 
-    pub(super) fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
+    fn create(&self, marks: &mut Marks) -> Result<Event, Error> {
+        let mut event = ptr::null_mut();
+        // SAFETY: the pointer lives through the call.
+        let code = unsafe { (self.context.driver.event_create)(&raw mut event, DISABLE_TIMING) };
+        self.context.driver.check("cuEventCreate", code, None)?;
+        marks.all.push(Event(event));
+        Ok(Event(event))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue for Events {
+    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
         let entered = self.context.enter()?;
         // A mark there would become a part of the graph, and never pass.
         if self.context.is_captured(&entered, stream)? {
@@ -62,7 +78,7 @@ impl Events {
         }
     }
 
-    pub(super) fn passed(&self, mark: Mark) -> bool {
+    fn passed(&self, mark: Mark) -> bool {
         let mut marks = self.lock();
         let Some(&mut event) = marks.events.get_mut(mark) else { return true };
         let Ok(_entered) = self.context.enter() else { return false };
@@ -70,7 +86,7 @@ impl Events {
         unsafe { (self.context.driver.event_query)(event.0) == SUCCESS }
     }
 
-    pub(super) fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
+    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
         let mut marks = self.lock();
         let Some(&mut event) = marks.events.get_mut(mark) else { return Ok(()) };
         let _entered = self.context.enter()?;
@@ -79,33 +95,24 @@ impl Events {
         self.context.driver.check("cuStreamWaitEvent", code, None)
     }
 
-    pub(super) fn wait(&self, mark: Mark) -> Result<(), Error> {
-        let Some(event) = self.lock().events.get_mut(mark).copied() else { return Ok(()) };
+    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
+        let Some(event) = self.lock().events.get_mut(mark).copied() else { return Ok(None) };
         let _entered = self.context.enter()?;
         // SAFETY: the event is alive until `self` goes. Should another thread forget the mark meanwhile, the event may be
         // recorded again, and this waits longer.
         let code = unsafe { (self.context.driver.event_wait)(event.0) };
-        self.context.driver.check("cuEventSynchronize", code, None)
+        self.context.driver.check("cuEventSynchronize", code, None).map(|()| None)
     }
 
-    pub(super) fn forget(&self, mark: Mark) {
+    fn forget(&self, mark: Mark) {
         let mut marks = self.lock();
         if let Some(event) = marks.events.remove(mark) {
             marks.idle.push(event);
         }
     }
 
-    fn create(&self, marks: &mut Marks) -> Result<Event, Error> {
-        let mut event = ptr::null_mut();
-        // SAFETY: the pointer lives through the call.
-        let code = unsafe { (self.context.driver.event_create)(&raw mut event, DISABLE_TIMING) };
-        self.context.driver.check("cuEventCreate", code, None)?;
-        marks.all.push(Event(event));
-        Ok(Event(event))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Marks> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn drain(&self) -> Result<(), Error> {
+        self.context.drain()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lowtide_core::{Bytes, StreamId};
+use lowtide_core::Bytes;
 
 use crate::cuda::context::Context;
 use crate::cuda::driver::{self, Driver};
@@ -13,7 +13,7 @@ use crate::cuda::events::Events;
 use crate::error::Error;
 use crate::host::{HostOptions, HostPages};
 use crate::mapper::{Backing, Mapper, source_by_mapper};
-use crate::source::{Description, Mark, Span};
+use crate::source::{Description, Span};
 use crate::system::pages;
 
 /// Every context of the program sees the registration, and devices may use the addresses.
@@ -51,11 +51,16 @@ struct Pinned {
 
 impl Backing for Pinned {
     type Handle = ();
+    type Queue = Events;
 
     fn describe(&self) -> Description {
         let host = self.host.describe();
         let name = format!("{}, pinned for {}", host.name, self.name);
         Description { name, aliases: false, relocates: false, queued: true, ..host }
+    }
+
+    fn queue(&self) -> &Events {
+        &self.events
     }
 
     fn reserve(&self, bytes: Bytes) -> Result<u64, Error> {
@@ -93,29 +98,5 @@ impl Backing for Pinned {
         let code = unsafe { (self.context.driver.unregister)(pages::pointer(span)) };
         self.context.driver.check("cuMemHostUnregister", code, None)?;
         self.host.unmap((), span)
-    }
-
-    fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
-        self.events.mark(stream)
-    }
-
-    fn passed(&self, mark: Mark) -> bool {
-        self.events.passed(mark)
-    }
-
-    fn hold(&self, stream: StreamId, mark: Mark) -> Result<(), Error> {
-        self.events.hold(stream, mark)
-    }
-
-    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
-        self.events.wait(mark).map(|()| None)
-    }
-
-    fn forget(&self, mark: Mark) {
-        self.events.forget(mark);
-    }
-
-    fn drain(&self) -> Result<(), Error> {
-        self.context.drain()
     }
 }

@@ -1,10 +1,10 @@
 //! What was asked of host memory and not granted: one sentence each, however often it happens.
 
-use std::fs;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Error;
 use crate::host::options::{Pages, Placement};
+use crate::system::files::nodes;
 
 /// Sentences for [`Description::fallbacks`](crate::Description::fallbacks).
 #[derive(Debug, Default)]
@@ -44,8 +44,7 @@ impl Fallbacks {
 
     pub(super) fn placement_refused(&self, asked: &Placement, error: &Error) {
         self.say(Kind::Placement, || {
-            let online = fs::read_to_string("/sys/devices/system/node/online");
-            let there = online.map_or_else(|_| "only one".to_owned(), |nodes| nodes.trim().to_owned());
+            let there = nodes::online().unwrap_or_else(|| "only one".to_owned());
             let why = reason(error);
             format!("memory on {asked} was refused ({why}); any node is used; name nodes of those there are: {there}")
         });

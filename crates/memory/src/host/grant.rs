@@ -3,15 +3,14 @@
 
 #![expect(unsafe_code, reason = "tries calls on a page of its own")]
 
-use std::ffi::c_int;
-use std::fs;
-
 use lowtide_core::Bytes;
 
 use crate::error::Error;
 use crate::host::fallbacks::Fallbacks;
 use crate::host::options::{HostOptions, Pages, Placement};
 use crate::source::Span;
+use crate::system::files::huge_pages::{HugePages, Mode};
+use crate::system::pages::Joining;
 use crate::system::{numa, pages};
 
 const HUGE: Bytes = Bytes::new(2 << 20);
@@ -25,13 +24,14 @@ pub(super) struct Grant {
     pub(super) relocates: bool,
     pub(super) granularity: Bytes,
     pub(super) alignment: Bytes,
-    /// What the system is told about the size of pages that it may join.
-    pub(super) advice: Option<c_int>,
+    /// What the system is asked about joining pages.
+    pub(super) joining: Option<Joining>,
 }
 
 impl Grant {
     pub(super) fn of(options: &HostOptions, fallbacks: &Fallbacks) -> Self {
-        let mode = transparent_mode();
+        // Where the system does not say, it cannot.
+        let mode = HugePages::of_machine().mode().unwrap_or(Mode::Off);
         let pages = grant_pages(options.pages, mode, fallbacks);
         let placement = match try_on_a_page(|page| {
             // SAFETY: the page was made for this and nobody else knows of it.
@@ -57,11 +57,11 @@ impl Grant {
             relocates: pages.exponent().is_none() && pages::can_relocate(),
             granularity,
             alignment: if pages == Pages::Base { granularity } else { granularity.max(HUGE) },
-            advice: match pages {
-                Pages::Base if mode == Mode::Always => Some(libc::MADV_NOHUGEPAGE),
+            joining: match pages {
+                Pages::Base if mode == Mode::Always => Some(Joining::Unwanted),
                 Pages::Base => None,
                 _ if mode == Mode::Off => None,
-                _ => Some(libc::MADV_HUGEPAGE),
+                _ => Some(Joining::Wanted),
             },
             pages,
         }
@@ -127,24 +127,5 @@ fn try_on_a_page(attempt: impl FnOnce(Span) -> Result<(), Error>) -> Result<(), 
         let result = pages::open(span).and_then(|()| attempt(span));
         pages::release(span)?;
         result
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
-    Always,
-    OnRequest,
-    Off,
-}
-
-/// Whether the system joins pages; where it does not say, it cannot.
-fn transparent_mode() -> Mode {
-    let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    if text.contains("[always]") {
-        Mode::Always
-    } else if text.contains("[madvise]") {
-        Mode::OnRequest
-    } else {
-        Mode::Off
     }
 }

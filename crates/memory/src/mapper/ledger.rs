@@ -1,4 +1,4 @@
-//! The books of a source: which addresses it holds and which handle lies under each. Every check of a caller's span is
+//! What a source accounts for: which addresses it holds and which handle lies under each. Every check of a caller's span is
 //! made here, once for all sources; nothing in here speaks to a system.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use lowtide_core::Bytes;
 use crate::error::Error;
 use crate::source::Span;
 
-/// A handle's place in the books.
+/// A handle's place in the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HandleIndex(usize);
 
@@ -36,7 +36,7 @@ pub(crate) struct Ledger<H> {
 }
 
 impl<H: Copy> Ledger<H> {
-    /// Empty books; spans are multiples of `granularity`.
+    /// An empty ledger; spans are multiples of `granularity`.
     pub(crate) fn new(granularity: Bytes) -> Self {
         Self {
             granularity: granularity.get().max(1),

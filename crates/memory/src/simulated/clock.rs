@@ -4,7 +4,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lowtide_core::StreamId;
+
 use crate::error::Error;
+use crate::mapper::Queue;
 use crate::slots::Slots;
 use crate::source::Mark;
 
@@ -57,7 +60,13 @@ impl Clock {
         self.lock().lag = lag;
     }
 
-    pub(crate) fn mark(&self) -> Mark {
+    fn lock(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue for Clock {
+    fn mark(&self, _stream: StreamId) -> Result<Mark, Error> {
         let now = self.now();
         let mut marks = self.lock();
         let passes_at = match marks.lag {
@@ -65,35 +74,32 @@ impl Clock {
             Lag::At(time) => time.min(NEVER - 1),
             Lag::Never => NEVER,
         };
-        marks.times.insert(passes_at)
+        Ok(marks.times.insert(passes_at))
     }
 
-    pub(crate) fn passed(&self, mark: Mark) -> bool {
+    fn passed(&self, mark: Mark) -> bool {
         let time = self.lock().times.get_mut(mark).copied();
         time.is_none_or(|time| time != NEVER && time <= self.now())
     }
 
     /// Moves the clock on to where `mark` passes, and says by how much.
-    pub(crate) fn wait(&self, mark: Mark) -> Result<u64, Error> {
-        let Some(time) = self.lock().times.get_mut(mark).copied() else { return Ok(0) };
+    fn wait(&self, mark: Mark) -> Result<Option<u64>, Error> {
+        let Some(time) = self.lock().times.get_mut(mark).copied() else { return Ok(Some(0)) };
         if time == NEVER {
             return Err(Error::Refused { call: "wait", why: "the work never ends in this recording".to_owned() });
         }
         let before = self.now.fetch_max(time, Ordering::Relaxed);
-        Ok(time.saturating_sub(before))
+        Ok(Some(time.saturating_sub(before)))
     }
 
     /// Moves the clock on to where every mark has passed that ever does.
-    pub(crate) fn drain(&self) {
+    fn drain(&self) -> Result<(), Error> {
         let last = self.lock().times.iter().copied().filter(|&time| time != NEVER).max();
         self.now.fetch_max(last.unwrap_or(0), Ordering::Relaxed);
+        Ok(())
     }
 
-    pub(crate) fn forget(&self, mark: Mark) {
+    fn forget(&self, mark: Mark) {
         self.lock().times.remove(mark);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Marks> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

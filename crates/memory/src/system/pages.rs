@@ -3,17 +3,23 @@
 
 #![expect(unsafe_code, reason = "calls the system's memory functions")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use lowtide_core::Bytes;
+use rustix::io::Errno;
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, mprotect,
+    mremap_fixed, munmap,
+};
 
 use crate::error::Error;
 use crate::source::Span;
 
-const EMPTY: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+const EMPTY: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// The size of a page of this machine.
 pub(crate) fn page_size() -> Bytes {
@@ -22,12 +28,11 @@ pub(crate) fn page_size() -> Bytes {
     Bytes::new(u64::try_from(size).unwrap_or(4096))
 }
 
-/// The last error of the system as one of ours; `asked` makes a lack of memory one.
-pub(crate) fn refusal(call: &'static str, asked: Option<Bytes>) -> Error {
-    let error = io::Error::last_os_error();
-    match (error.raw_os_error(), asked) {
-        (Some(libc::ENOMEM), Some(asked)) => Error::OutOfMemory { asked },
-        _ => Error::Refused { call, why: error.to_string() },
+/// An error of the system as one of ours; `asked` makes a lack of memory one.
+fn refusal(call: &'static str, error: Errno, asked: Option<Bytes>) -> Error {
+    match (error, asked) {
+        (Errno::NOMEM, Some(asked)) => Error::OutOfMemory { asked },
+        _ => Error::Refused { call, why: io::Error::from(error).to_string() },
     }
 }
 
@@ -38,14 +43,11 @@ pub(crate) fn reserve(bytes: Bytes, align: Bytes) -> Result<u64, Error> {
     let whole = bytes.checked_add(Bytes::new(spare)).ok_or_else(none)?;
     let length = usize::try_from(whole.get()).map_err(|_| none())?;
     // SAFETY: the system chooses addresses that are not in use.
-    let start = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_NONE, EMPTY, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(match refusal("mmap", Some(bytes)) {
-            Error::OutOfMemory { asked } => Error::OutOfAddresses { asked },
-            other => other,
-        });
-    }
-    let start = start as u64;
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), EMPTY) };
+    let start = start.map_err(|error| match refusal("mmap", error, Some(bytes)) {
+        Error::OutOfMemory { asked } => Error::OutOfAddresses { asked },
+        other => other,
+    })? as u64;
     let aligned = start.next_multiple_of(align.get());
     let (head, end) = (Bytes::new(aligned - start), aligned + bytes.get());
     for cut in [Span::new(start, head), Span::new(end, Bytes::new(start + whole.get() - end))] {
@@ -63,10 +65,7 @@ pub(crate) fn reserve(bytes: Bytes, align: Bytes) -> Result<u64, Error> {
 /// The caller owns the addresses and nobody uses them any more.
 pub(crate) unsafe fn release(span: Span) -> Result<(), Error> {
     // SAFETY: the caller's.
-    match unsafe { libc::munmap(pointer(span), length(span)) } {
-        0 => Ok(()),
-        _ => Err(refusal("munmap", None)),
-    }
+    unsafe { munmap(pointer(span), length(span)) }.map_err(|error| refusal("munmap", error, None))
 }
 
 /// Gives back what is under the addresses and keeps them reserved.
@@ -75,20 +74,19 @@ pub(crate) unsafe fn release(span: Span) -> Result<(), Error> {
 /// The caller owns the addresses and nobody uses what is under them any more.
 pub(crate) unsafe fn vacate(span: Span) -> Result<(), Error> {
     // SAFETY: the caller's.
-    let start = unsafe { libc::mmap(pointer(span), length(span), libc::PROT_NONE, EMPTY | libc::MAP_FIXED, -1, 0) };
-    if start == libc::MAP_FAILED { Err(refusal("mmap", Some(span.bytes))) } else { Ok(()) }
+    let start = unsafe { mmap_anonymous(pointer(span), length(span), ProtFlags::empty(), EMPTY | MapFlags::FIXED) };
+    start.map(|_| ()).map_err(|error| refusal("mmap", error, Some(span.bytes)))
 }
 
 /// Shows a part of a file at the addresses, to read and write.
 ///
 /// # Safety
 /// The caller owns the addresses and nothing is under them.
-pub(crate) unsafe fn map_file(file: RawFd, offset: u64, span: Span) -> Result<(), Error> {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+pub(crate) unsafe fn map_file(file: BorrowedFd<'_>, offset: u64, span: Span) -> Result<(), Error> {
+    let flags = MapFlags::SHARED | MapFlags::FIXED;
     // SAFETY: the caller's.
-    let start = unsafe { libc::mmap(pointer(span), length(span), access, flags, file, offset as libc::off_t) };
-    if start == libc::MAP_FAILED { Err(refusal("mmap", Some(span.bytes))) } else { Ok(()) }
+    let start = unsafe { mmap(pointer(span), length(span), ACCESS, flags, file, offset) };
+    start.map(|_| ()).map_err(|error| refusal("mmap", error, Some(span.bytes)))
 }
 
 /// Lets the addresses be read and written; the system puts memory there when they are first touched.
@@ -97,22 +95,29 @@ pub(crate) unsafe fn map_file(file: RawFd, offset: u64, span: Span) -> Result<()
 /// The caller owns the addresses and nothing is under them.
 pub(crate) unsafe fn open(span: Span) -> Result<(), Error> {
     // SAFETY: the caller's.
-    match unsafe { libc::mprotect(pointer(span), length(span), libc::PROT_READ | libc::PROT_WRITE) } {
-        0 => Ok(()),
-        _ => Err(refusal("mprotect", Some(span.bytes))),
-    }
+    let opened = unsafe { mprotect(pointer(span), length(span), MprotectFlags::READ | MprotectFlags::WRITE) };
+    opened.map_err(|error| refusal("mprotect", error, Some(span.bytes)))
 }
 
-/// Tells the system how the memory is used. Advice that discards contents is not for this function.
+/// Whether the system is to join pages to huge ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Joining {
+    Wanted,
+    Unwanted,
+}
+
+/// Says whether the pages of the memory are to be joined.
 ///
 /// # Safety
 /// The caller owns the addresses.
-pub(crate) unsafe fn advise(span: Span, advice: c_int) -> Result<(), Error> {
-    // SAFETY: the caller's.
-    match unsafe { libc::madvise(pointer(span), length(span), advice) } {
-        0 => Ok(()),
-        _ => Err(refusal("madvise", Some(span.bytes))),
-    }
+pub(crate) unsafe fn advise(span: Span, joining: Joining) -> Result<(), Error> {
+    let advice = match joining {
+        Joining::Wanted => Advice::LinuxHugepage,
+        Joining::Unwanted => Advice::LinuxNoHugepage,
+    };
+    // SAFETY: the caller's; what is in the memory stays.
+    let advised = unsafe { madvise(pointer(span), length(span), advice) };
+    advised.map_err(|error| refusal("madvise", error, Some(span.bytes)))
 }
 
 /// Keeps the memory from being paged out.
@@ -121,10 +126,7 @@ pub(crate) unsafe fn advise(span: Span, advice: c_int) -> Result<(), Error> {
 /// The caller owns the addresses.
 pub(crate) unsafe fn lock(span: Span) -> Result<(), Error> {
     // SAFETY: the caller's.
-    match unsafe { libc::mlock(pointer(span), length(span)) } {
-        0 => Ok(()),
-        _ => Err(refusal("mlock", None)),
-    }
+    unsafe { mlock(pointer(span), length(span)) }.map_err(|error| refusal("mlock", error, None))
 }
 
 /// Puts memory under every page now.
@@ -133,14 +135,11 @@ pub(crate) unsafe fn lock(span: Span) -> Result<(), Error> {
 /// The caller owns the addresses, which can be read and written, and nobody else uses the memory.
 pub(crate) unsafe fn populate(span: Span) -> Result<(), Error> {
     // SAFETY: the caller's.
-    if unsafe { libc::madvise(pointer(span), length(span), libc::MADV_POPULATE_WRITE) } == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
+    match unsafe { madvise(pointer(span), length(span), Advice::LinuxPopulateWrite) } {
+        Ok(()) => Ok(()),
         // Huge pages of a node that has none left are reported as a bad address.
-        Some(libc::ENOMEM | libc::EFAULT) => Err(Error::OutOfMemory { asked: span.bytes }),
-        Some(libc::EINVAL) => {
+        Err(Errno::NOMEM | Errno::FAULT) => Err(Error::OutOfMemory { asked: span.bytes }),
+        Err(Errno::INVAL) => {
             // Kernels before 5.14 do not know the advice.
             for page in (span.start..span.end()).step_by(page_size().get() as usize) {
                 let byte = ptr::with_exposed_provenance_mut::<u8>(page as usize);
@@ -149,7 +148,7 @@ pub(crate) unsafe fn populate(span: Span) -> Result<(), Error> {
             }
             Ok(())
         }
-        _ => Err(Error::Refused { call: "madvise", why: error.to_string() }),
+        Err(error) => Err(refusal("madvise", error, None)),
     }
 }
 
@@ -165,30 +164,27 @@ pub(crate) fn physical_memory() -> Option<Bytes> {
 ///
 /// # Safety
 /// The caller owns the addresses and nothing is under them.
-pub(crate) unsafe fn map_huge(span: Span, exponent: c_int) -> Result<(), Error> {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let huge = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | exponent << libc::MAP_HUGE_SHIFT;
+pub(crate) unsafe fn map_huge(span: Span, exponent: u32) -> Result<(), Error> {
+    let size = MapFlags::from_bits_retain(exponent << libc::MAP_HUGE_SHIFT);
+    let huge = MapFlags::PRIVATE | MapFlags::HUGETLB | size;
     // The pages are taken elsewhere first: a refusal at the addresses themselves would leave a hole in the reservation.
     // SAFETY: the system chooses addresses that are not in use.
-    let elsewhere = unsafe { libc::mmap(ptr::null_mut(), length(span), access, huge, -1, 0) };
-    if elsewhere == libc::MAP_FAILED {
-        return Err(refusal("mmap", Some(span.bytes)));
-    }
+    let elsewhere = unsafe { mmap_anonymous(ptr::null_mut(), length(span), ACCESS, huge) };
+    let elsewhere = elsewhere.map_err(|error| refusal("mmap", error, Some(span.bytes)))?;
     let elsewhere = Span::new(elsewhere as u64, span.bytes);
     // SAFETY: both ranges are the caller's, and `elsewhere` is not known to anybody.
-    if unsafe { remap(elsewhere, span, 0) }.is_ok() {
+    if unsafe { remap(elsewhere, span, MremapFlags::empty()) }.is_ok() {
         return Ok(());
     }
     // Kernels before 5.16 cannot move huge pages.
     // SAFETY: as above; the pages that this gives back are the ones that are taken next.
     unsafe { release(elsewhere)? };
     // SAFETY: the caller's.
-    let start = unsafe { libc::mmap(pointer(span), length(span), access, huge | libc::MAP_FIXED, -1, 0) };
-    if start == libc::MAP_FAILED {
-        let error = refusal("mmap", Some(span.bytes));
+    let start = unsafe { mmap_anonymous(pointer(span), length(span), ACCESS, huge | MapFlags::FIXED) };
+    if let Err(error) = start {
         // SAFETY: the caller's.
         unsafe { vacate(span)? };
-        return Err(error);
+        return Err(refusal("mmap", error, Some(span.bytes)));
     }
     Ok(())
 }
@@ -200,7 +196,7 @@ pub(crate) unsafe fn map_huge(span: Span, exponent: c_int) -> Result<(), Error> 
 pub(crate) unsafe fn relocate(from: Span, to: Span) -> Result<(), Error> {
     // SAFETY: the caller's. The flag leaves an empty mapping at `from`, so that nobody else can take the addresses.
     unsafe {
-        remap(from, to, libc::MREMAP_DONTUNMAP)?;
+        remap(from, to, MremapFlags::DONTUNMAP)?;
         vacate(from)
     }
 }
@@ -211,10 +207,8 @@ pub(crate) unsafe fn relocate(from: Span, to: Span) -> Result<(), Error> {
 /// The caller owns the addresses and nobody uses what is under them any more.
 pub(crate) unsafe fn discard(span: Span) -> Result<(), Error> {
     // SAFETY: the caller's.
-    match unsafe { libc::madvise(pointer(span), length(span), libc::MADV_DONTNEED) } {
-        0 => Ok(()),
-        _ => Err(refusal("madvise", None)),
-    }
+    let discarded = unsafe { madvise(pointer(span), length(span), Advice::LinuxDontNeed) };
+    discarded.map_err(|error| refusal("madvise", error, None))
 }
 
 /// Whether the system can [`relocate`]: kernels before 5.7 cannot.
@@ -230,25 +224,26 @@ pub(crate) fn can_relocate() -> bool {
     }
 }
 
+/// Moves pages to other addresses.
+///
 /// # Safety
 /// The caller owns both ranges; nothing is under `to`.
-unsafe fn remap(from: Span, to: Span, flags: c_int) -> Result<(), Error> {
-    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | flags;
+unsafe fn remap(from: Span, to: Span, flags: MremapFlags) -> Result<(), Error> {
+    let flags = MremapFlags::MAYMOVE | flags;
     // SAFETY: the caller's.
-    let start = unsafe { libc::mremap(pointer(from), length(from), length(to), flags, pointer(to)) };
-    if start != libc::MAP_FAILED {
-        return Ok(());
-    }
-    let error = refusal("mremap", Some(from.bytes));
+    let moved = unsafe { mremap_fixed(pointer(from), length(from), length(to), flags, pointer(to)) };
+    let Err(error) = moved else { return Ok(()) };
     // The call may have cleared the target before it failed: a hole there is filled, anything else left alone.
-    let fill = EMPTY | libc::MAP_FIXED_NOREPLACE;
+    let fill = EMPTY | MapFlags::FIXED_NOREPLACE;
     // SAFETY: this never replaces a mapping.
-    let filled = unsafe { libc::mmap(pointer(to), length(to), libc::PROT_NONE, fill, -1, 0) };
-    if filled != libc::MAP_FAILED && filled != pointer(to) {
+    let filled = unsafe { mmap_anonymous(pointer(to), length(to), ProtFlags::empty(), fill) };
+    if let Ok(filled) = filled
+        && filled != pointer(to)
+    {
         // SAFETY: a kernel that does not know the flag chose other addresses, which nobody knows of.
         unsafe { release(Span::new(filled as u64, to.bytes))? };
     }
-    Err(error)
+    Err(refusal("mremap", error, Some(from.bytes)))
 }
 
 pub(crate) fn pointer(span: Span) -> *mut c_void {

@@ -6,77 +6,33 @@
 mod reading;
 
 use std::ffi::c_int;
-use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use lowtide_core::Bytes;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::error::Error;
 use crate::host::Placement;
 use crate::system::numa;
 pub use reading::{Reading, children, lists_children, read, reset_peak};
 
-/// Where the system tells of its nodes.
-const NODES: &str = "/sys/devices/system/node";
-
-/// A NUMA node of this machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Node {
-    /// Its number.
-    pub number: u32,
-    /// The processors on it; none on one that is memory only.
-    pub processors: Vec<u32>,
-}
-
-/// The nodes that are there, by number; empty where the system does not tell.
-pub fn nodes() -> Vec<Node> {
-    let read = |path: &Path| fs::read_to_string(path).ok().and_then(|text| parse_list(text.trim()));
-    let root = Path::new(NODES);
-    let numbers = read(&root.join("online")).unwrap_or_default();
-    let node = |number| Node {
-        number,
-        processors: read(&root.join(format!("node{number}")).join("cpulist")).unwrap_or_default(),
-    };
-    numbers.into_iter().map(node).collect()
-}
-
-/// Numbers as the system writes them: `0-3,8`. `None` for what is no such list.
-pub fn parse_list(text: &str) -> Option<Vec<u32>> {
-    /// More than any system has of anything that is listed so.
-    const MOST: usize = 1 << 16;
-    let mut numbers = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || (last - first) as usize >= MOST - numbers.len() {
-            return None;
-        }
-        numbers.extend(first..=last);
-    }
-    Some(numbers)
-}
+pub use crate::system::files::nodes::{Node, nodes, parse_list};
 
 /// The calling thread, and what it starts from now on, computes on these processors alone.
 pub fn run_on(processors: &[u32]) -> Result<(), Error> {
     const CALL: &str = "sched_setaffinity";
-    // SAFETY: a set of processors is plain bits, and none is a set as well.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let mut set = CpuSet::new();
     for &processor in processors {
-        if processor as usize >= 8 * size_of::<libc::cpu_set_t>() {
+        if processor as usize >= CpuSet::MAX_CPU {
             return Err(Error::Refused { call: CALL, why: format!("there is no room for processor {processor}") });
         }
-        // SAFETY: the set has a bit for it.
-        unsafe { libc::CPU_SET(processor as usize, &mut set) };
+        set.set(processor as usize);
     }
-    // SAFETY: the set is read for its size; zero is the calling thread.
-    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } {
-        0 => Ok(()),
-        _ => Err(Error::Refused { call: CALL, why: io::Error::last_os_error().to_string() }),
-    }
+    let set = sched_setaffinity(None, &set);
+    set.map_err(|error| Error::Refused { call: CALL, why: io::Error::from(error).to_string() })
 }
 
 /// The calling thread, and what it starts from now on, has its memory there.
@@ -213,15 +169,6 @@ mod tests {
         let before = is_kept_back();
         assert!(without_signals(|| std::thread::spawn(is_kept_back)).join().unwrap());
         assert_eq!(is_kept_back(), before);
-    }
-
-    #[test]
-    fn lists_are_read_as_the_system_writes_them() {
-        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(parse_list(""), Some(vec![]));
-        for text in ["x", "3-1", "-1", "0-", "0-4294967295"] {
-            assert_eq!(parse_list(text), None, "{text}");
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A driver made of functions of this file, for the thread that runs a test. It keeps strict books, and any of its calls
+//! A driver made of functions of this file, for the thread that runs a test. It accounts strictly, and any of its calls
 //! can be told to fail.
 
 use std::cell::RefCell;
