@@ -1,5 +1,19 @@
 //! Where memory comes from. A [`Source`] hands out addresses, puts memory under them and takes it back; it knows
 //! nothing of blocks, tensors or plans. This is the only crate that speaks to the operating system or a driver.
+//!
+//! ```
+//! use lowtide_core::Bytes;
+//! use lowtide_memory::{Host, HostOptions, Pages, Source, Span};
+//!
+//! let memory = Host::new(&HostOptions { pages: Pages::Transparent, ..HostOptions::default() });
+//! let range = memory.reserve(Bytes::new(64 << 20))?;
+//! let part = Span::new(range.start, Bytes::new(4 << 20));
+//! memory.commit(part)?;
+//! assert_eq!(memory.calls().committed, part.bytes);
+//! memory.decommit(part)?;
+//! memory.release(range)?;
+//! # Ok::<(), lowtide_memory::Error>(())
+//! ```
 
 mod adaptors;
 mod calls;

@@ -93,14 +93,12 @@ impl Fleet {
     /// Takes a block of `device` back. An error is counted in [`DeviceStats::failed_frees`] and said in
     /// [`warnings`](Self::warnings) too: who frees may have nobody to give it to.
     pub fn free(&self, device: u32, address: Address, bytes: Bytes) -> Result<(), Error> {
-        match self.opened(device) {
-            Some(device) => device.free(address, bytes),
-            None => {
-                let error = Error::ForeignAddress { address };
-                self.strays.note(&error);
-                Err(error)
-            }
+        if let Some(device) = self.opened(device) {
+            return device.free(address, bytes);
         }
+        let error = Error::ForeignAddress { address };
+        self.strays.note(&error);
+        Err(error)
     }
 
     /// Says that work on `stream` uses a block as well, whichever device it is on.

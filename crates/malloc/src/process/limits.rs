@@ -58,9 +58,10 @@ pub unsafe extern "C" fn prlimit64(
     new: *const libc::rlimit64,
     old: *mut libc::rlimit64,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's: null, or a limit.
+    let limit = unsafe { new.as_ref() };
     if resource == libc::RLIMIT_AS
-        && let Some(limit) = unsafe { new.as_ref() }
+        && let Some(limit) = limit
         && is_own(process)
     {
         make_room(limit.rlim_cur);

@@ -1,8 +1,10 @@
-//! A source that refuses on purpose, so that whoever builds on one can show that every error leaves things as they
-//! should be.
+//! The failure injector: a source that fails on purpose, so that whoever builds on one can show that every error, and every
+//! panic, leaves things as they should be. A test counts the calls of a run with [`FailWhen::Never`], and then lets each of
+//! them fail in turn with [`FailWhen::Nth`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lowtide_core::random::{Random, mix};
 use lowtide_core::{Bytes, StreamId};
 
 use crate::error::Error;
@@ -68,7 +70,7 @@ impl FailWhen {
             Self::Never => false,
             Self::Nth(nth) => number == nth,
             Self::From(first) => number >= first,
-            Self::Randomly { probability, seed } => draw(seed, number) < probability,
+            Self::Randomly { probability, seed } => Random::new(seed ^ mix(number)).fraction() < probability,
         }
     }
 }
@@ -199,12 +201,4 @@ impl<S: Source> Source for Failing<S> {
         self.pass(CallKind::Wait, Bytes::ZERO)?;
         self.source.wait(mark)
     }
-}
-
-/// A number in `[0, 1)` that depends on nothing but its arguments.
-fn draw(seed: u64, number: u64) -> f64 {
-    let mut bits = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((bits ^ bits >> 31) >> 11) as f64 / (1u64 << 53) as f64
 }

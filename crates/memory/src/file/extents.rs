@@ -1,8 +1,7 @@
 //! Which parts of a file are in use. The lowest part that is large enough is taken first, so that a file stays short.
 
-use std::collections::BTreeMap;
-
 use lowtide_core::Bytes;
+use lowtide_core::ranges::RangeSet;
 
 /// The longest a file can be.
 const LONGEST: u64 = i64::MAX as u64;
@@ -10,43 +9,27 @@ const LONGEST: u64 = i64::MAX as u64;
 /// Free ranges below an end.
 #[derive(Debug, Default)]
 pub(crate) struct Extents {
-    free: BTreeMap<u64, u64>,
+    free: RangeSet,
     end: u64,
 }
 
 impl Extents {
     /// Takes `bytes`: where they begin, and how long the file has to be.
     pub(crate) fn take(&mut self, bytes: Bytes) -> Option<(u64, u64)> {
-        let bytes = bytes.get();
-        let Some((offset, length)) = self.free.iter().map(|(&o, &l)| (o, l)).find(|&(_, length)| length >= bytes)
-        else {
-            let offset = self.end;
-            self.end = offset.checked_add(bytes).filter(|&end| end <= LONGEST)?;
+        if let Some(offset) = self.free.take_lowest(bytes.get()) {
             return Some((offset, self.end));
-        };
-        self.free.remove(&offset);
-        if length > bytes {
-            self.free.insert(offset + bytes, length - bytes);
         }
+        let offset = self.end;
+        self.end = offset.checked_add(bytes.get()).filter(|&end| end <= LONGEST)?;
         Some((offset, self.end))
     }
 
     /// Gives back what [`Extents::take`] gave.
     pub(crate) fn give(&mut self, offset: u64, bytes: Bytes) {
-        let (mut start, mut end) = (offset, offset + bytes.get());
-        if let Some((&before, &length)) = self.free.range(..start).next_back()
-            && before + length == start
-        {
-            self.free.remove(&before);
-            start = before;
-        }
-        if let Some(length) = self.free.remove(&end) {
-            end += length;
-        }
-        if end == self.end {
-            self.end = start;
-        } else {
-            self.free.insert(start, end - start);
+        self.free.insert(offset..offset + bytes.get());
+        if let Some(last) = self.free.ending_at(self.end) {
+            self.end = last.start;
+            self.free.remove(last);
         }
     }
 }

@@ -31,8 +31,8 @@ macro_rules! conform {
 
 conform!(host_base_pages, Some(subjects::pages(Pages::Base)));
 conform!(host_transparent_pages, Some(subjects::pages(Pages::Transparent)));
-conform!(host_huge_pages_2m, Some(subjects::pages(Pages::Huge2M)));
-conform!(host_huge_pages_1g, Some(subjects::pages(Pages::Huge1G)));
+conform!(host_huge_pages_2m, subjects::huge_pages(Pages::Huge2M));
+conform!(host_huge_pages_1g, subjects::huge_pages(Pages::Huge1G));
 conform!(host_bound_to_a_node, Some(subjects::placement(Placement::Bound(vec![0]))));
 conform!(host_bound_to_no_node, Some(subjects::placement(Placement::Bound(vec![999]))));
 conform!(host_interleaved, Some(subjects::placement(Placement::Interleaved(vec![0]))));

@@ -39,7 +39,7 @@ macro_rules! subject {
     };
 }
 
-subject!(Host, ScratchFile, Simulated, CudaPinned);
+subject!(Host, Granted, ScratchFile, Simulated, CudaPinned);
 
 impl Subject for CudaDevice {
     fn put(&self, address: u64, bytes: &[u8]) -> bool {
@@ -59,6 +59,38 @@ pub fn host(options: &HostOptions) -> Box<dyn Subject> {
 
 pub fn pages(pages: Pages) -> Box<dyn Subject> {
     host(&HostOptions { pages, ..HostOptions::default() })
+}
+
+/// Explicit huge pages; a skip where the system grants others, at once or when its pool runs out in the middle.
+pub fn huge_pages(pages: Pages) -> Option<Box<dyn Subject>> {
+    let granted = Granted { pages, source: Host::new(&HostOptions { pages, ..HostOptions::default() }) };
+    granted.is_whole().then(|| Box::new(granted) as Box<dyn Subject>)
+}
+
+/// A source that skips where it did not get what was asked.
+#[derive(Debug)]
+struct Granted {
+    pages: Pages,
+    source: Host,
+}
+
+impl Granted {
+    fn is_whole(&self) -> bool {
+        self.source.describe().fallbacks.is_empty()
+    }
+}
+
+impl Source for Granted {
+    lowtide_memory::forward_to_source!(describe, reserve, release, commit, decommit, alias, relocate, calls);
+    lowtide_memory::forward_to_source!(mark, passed, hold, wait, forget, drain);
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        if !self.is_whole() {
+            skip(&format!("the system has not enough {}", self.pages));
+        }
+    }
 }
 
 pub fn placement(placement: Placement) -> Box<dyn Subject> {

@@ -142,13 +142,12 @@ mod tests {
         }
         let mut held = Vec::new();
         let map = Pagemap::open().unwrap();
-        let end = map.each_held(start..span.end(), |part| held.push(part));
-        if end == start {
-            eprintln!("SKIPPED");
-        } else {
-            assert_eq!((end, held), (span.end(), vec![start + 3 * page..start + 4 * page]));
-        }
+        let end = map.each_held(start..span.end(), |part| held.push((part.start, part.end)));
         // SAFETY: as above.
         unsafe { pages::release(span).unwrap() };
+        if end == start {
+            return lowtide_testing::skip("the system does not say which pages hold something: it is older than 6.7");
+        }
+        assert_eq!((end, held), (span.end(), vec![(start + 3 * page, start + 4 * page)]));
     }
 }
