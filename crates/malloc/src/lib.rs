@@ -4,6 +4,8 @@
 //! `serving` is what the program calls and who serves it, `process` what happens to a process from its start to its end,
 //! `service` the thread that works beside the program, `report` what is said and written. Only `system` calls the system.
 
+#![cfg_attr(test, allow(dead_code, non_snake_case, reason = "tests call single parts and stand in for nobody"))]
+
 mod process;
 mod report;
 mod service;
@@ -12,5 +14,5 @@ mod settings;
 mod system;
 
 /// The library's own memory comes straight from the underlying allocator, so that the arena never serves itself.
-#[global_allocator]
+#[cfg_attr(not(test), global_allocator)]
 static OWN: serving::underlying::Own = serving::underlying::Own;

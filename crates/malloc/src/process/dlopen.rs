@@ -35,7 +35,7 @@ extern "C" fn find() -> *mut c_void {
 /// As of the C library.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     naked_asm!(
         "endbr64",
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_voi
 /// As of the C library.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     naked_asm!(
         "hint #34",

@@ -16,7 +16,7 @@ use crate::system::errno::Errno;
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn setrlimit(resource: c_uint, new: *const libc::rlimit64) -> c_int {
     // SAFETY: the caller's.
     unsafe { prlimit64(0, resource, new, ptr::null_mut()) }
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn setrlimit(resource: c_uint, new: *const libc::rlimit64)
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const libc::rlimit64) -> c_int {
     // SAFETY: the caller's.
     unsafe { prlimit64(0, resource, new, ptr::null_mut()) }
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const libc::rlimit6
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn prlimit(
     process: libc::pid_t,
     resource: c_uint,
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn prlimit(
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn prlimit64(
     process: libc::pid_t,
     resource: c_uint,

@@ -1,6 +1,6 @@
 //! The first thing that the library does in a process, and the last.
 
-#![expect(unsafe_code, reason = "names functions for the loader to call")]
+#![cfg_attr(not(test), expect(unsafe_code, reason = "names functions for the loader to call"))]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::settings::Settings;
 use crate::system::process;
 
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 static FIRST: extern "C" fn() = first;
 
 #[used]
-#[unsafe(link_section = ".fini_array")]
+#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
 static LAST: extern "C" fn() = last;
 
 /// When the process began, by a clock that goes on, in nanoseconds.

@@ -20,7 +20,7 @@ use crate::system::memory::page_size;
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe { if bytes < LARGE { underlying::malloc(bytes) } else { large::allocate(bytes) } }
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: the caller's.
     unsafe { if lifecycle::owns(block) { large::release(block) } else { underlying::free(block) } }
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn cfree(block: *mut c_void) {
     // SAFETY: the caller's.
     unsafe { free(block) }
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn cfree(block: *mut c_void) {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     // Where the product overflows, the underlying allocator refuses and says why.
     let total = count.checked_mul(bytes).unwrap_or(0);
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe {
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_voi
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
     let Some(total) = count.checked_mul(bytes) else {
         set_errno(libc::ENOMEM);
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: u
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, b
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
     if !align.is_power_of_two() {
         set_errno(libc::EINVAL);
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_voi
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe { aligned(align, bytes) }
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe { aligned(page_size(), bytes) }
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
     let Some(bytes) = bytes.checked_next_multiple_of(page_size()) else {
         set_errno(libc::ENOMEM);
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As of the C library.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     if block.is_null() {
         return 0;
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
 }
 
 /// Gives free memory back to the system, Lowtide's and that of the underlying allocator. 1 where some was given back.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn malloc_trim(keep: usize) -> c_int {
     let kept = Errno::keep();
     let given = large::trim() > 0;
@@ -183,7 +183,7 @@ pub extern "C" fn malloc_trim(keep: usize) -> c_int {
 }
 
 /// The program closes a step.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn lowtide_step() {
     let kept = Errno::keep();
     faults::step();
@@ -192,7 +192,7 @@ pub extern "C" fn lowtide_step() {
 }
 
 /// Gives free memory back to the system, and says how many bytes of Lowtide's.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn lowtide_trim() -> usize {
     let kept = Errno::keep();
     let given = large::trim();
@@ -205,7 +205,7 @@ pub extern "C" fn lowtide_trim() -> usize {
 ///
 /// # Safety
 /// `name` is null or ends in zero.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn lowtide_mark(name: *const c_char) {
     let kept = Errno::keep();
     let uncancelled = Uncancelled::begin();
@@ -218,13 +218,13 @@ pub unsafe extern "C" fn lowtide_mark(name: *const c_char) {
 }
 
 /// Ends the process at once, after its summary.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn _exit(status: c_int) -> ! {
     exit::exit(status)
 }
 
 /// `_exit` by the name that C has for it.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn _Exit(status: c_int) -> ! {
     exit::exit(status)
 }
