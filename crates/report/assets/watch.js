@@ -179,7 +179,7 @@ function draw() {
   if (dragged !== null) drawDragged(chart);
 }
 
-// Peaks between two looks are higher than anything on the lines: room is made for them.
+// Peaks between two samples are higher than anything on the lines: room is made for them.
 function highest(peaks) {
   const most = peaks.reduce((most, peak) => Math.max(most, peak), 0);
   return { values: time.map(() => most) };

@@ -1,6 +1,7 @@
 //! Whether memory that was watched grows for good. A series is judged by its floor: what is low in each window, or the
 //! valleys where it swings, because what is given back again is no leak. The trend of the floor is a robust slope with an
-//! interval; growth that bends, may bend or has stopped is warming up.
+//! interval; growth that bends, may bend or has stopped is warming up. Growth in a run too short for a leak is growing where
+//! it is steep, and warming up where it is not.
 
 mod bend;
 mod swings;
@@ -27,16 +28,24 @@ pub enum Verdict {
     Stable,
     /// It grows, but less and less; or it is too early to tell.
     Warming,
+    /// It grows steeply up to the end of a run that is too short to tell a leak from a program that still loads.
+    Growing,
     /// It grows for good.
     Leaking,
 }
 
 impl Verdict {
+    /// Whether a script may go on: nothing that was seen has to be a fault.
+    pub fn is_fine(self) -> bool {
+        self < Self::Growing
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Stable => "stable",
             Self::Warming => "still warming",
+            Self::Growing => "growing",
             Self::Leaking => "leaking",
         }
     }
@@ -46,8 +55,10 @@ impl Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// There are too few values to tell anything, or it rises for too short a time to be called a leak.
+    /// There are too few values to tell anything.
     TooShort,
+    /// It rises all the time, for too short a time to be called a leak.
+    Early,
     /// The floor does not rise, or not faster than what is called a leak.
     Flat,
     /// It rises, and was as high before and came back.
@@ -69,6 +80,7 @@ impl Reason {
     pub fn words(self) -> &'static str {
         match self {
             Self::TooShort => "too short to tell",
+            Self::Early => "it grows up to the end; 30 s are needed to call it a leak",
             Self::Flat => "no growth for good was found",
             Self::GivesBack => "it was as high before and came back",
             Self::FewSwings => "it gave memory back, and is higher than ever since",
@@ -135,6 +147,12 @@ const LOWEST: usize = 0;
 const SWING: f64 = 0.3;
 /// How long, of the judged part, a fall at the very end may be there to be the end of the program.
 const ENDING: f64 = 0.1;
+/// How many times the rate that is no leak a steep growth is.
+const STEEP: f64 = 100.0;
+/// How many times the level where the run settled a steep growth comes to: collectors let memory double.
+const STEEP_LEVEL: f64 = 2.0;
+/// The fewest values of a steep growth.
+const STEEP_VALUES: usize = 20;
 
 impl Judge {
     /// Judges `points`, which are in order.
@@ -176,9 +194,19 @@ impl Judge {
             }
         };
         if judgement.verdict == Verdict::Leaking && length < self.shortest_leak {
-            return Judgement { verdict: Verdict::Warming, reason: Reason::TooShort, ..judgement };
+            let is_steep = judged.len() >= STEEP_VALUES && self.is_steep(&judgement, history);
+            let verdict = if is_steep { Verdict::Growing } else { Verdict::Warming };
+            return Judgement { verdict, reason: Reason::Early, ..judgement };
         }
         judgement
+    }
+
+    /// Whether growth is far above the rate, and beyond what a collector lets memory grow between two collections.
+    fn is_steep(self, judgement: &Judgement, history: &[Point]) -> bool {
+        let floor = windows(history, LOW);
+        let is_higher =
+            floor.first().zip(floor.last()).is_some_and(|(first, last)| last.value >= STEEP_LEVEL * first.value);
+        is_higher && judgement.trend.is_some_and(|trend| trend.surely > STEEP * self.rate)
     }
 
     /// Judges a floor.

@@ -166,8 +166,9 @@ mod tests {
         drop(std::hint::black_box(vec![1_u8; 64 << 20]));
         let before = processes.sample().unwrap();
         assert!(before.peak >= 64 << 20);
-        if processes.reset_peaks().is_ok() {
-            assert!(processes.sample().unwrap().peak < before.peak);
+        if processes.reset_peaks().is_err() {
+            return lowtide_testing::skip("the system refuses to reset peaks");
         }
+        assert!(processes.sample().unwrap().peak < before.peak);
     }
 }

@@ -45,7 +45,8 @@ pub struct Arguments {
     /// With `--pid`: watch no longer than this
     #[arg(long = "for", value_name = "SECONDS", value_parser = numbers::seconds, conflicts_with = "command", allow_negative_numbers = true)]
     limit: Option<Duration>,
-    /// Judge what comes after so many seconds; without it, the second half
+    /// Judge what comes after so many seconds, of a run of any length; without it the second half is judged, and 30 s are
+    /// needed to call it leaking
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds, allow_negative_numbers = true)]
     warm_up: Option<Duration>,
     /// Growth in a minute that is no leak yet
@@ -95,7 +96,14 @@ Examples:
   lowtide watch --leak-rate 100KiB --warm-up 60 -- ./run finer, after a minute
   echo compile > \"$LOWTIDE_MARKS\"                        in the program: an action ends here
 
-The exit code is the program's; 1 where it is 0 and memory leaks.";
+Verdicts:
+  stable         no growth for good, or less than --leak-rate
+  still warming  it grows, but slower and slower, or it is too early to tell
+  growing        a run under 30 s that grew steeply to its end: more than
+                 100 times --leak-rate, to twice of what it had and more
+  leaking        it grows all the time, for 30 s or longer, or after --warm-up
+
+The exit code is the program's; where that is 0, 1 if it is growing or leaking.";
 
 /// What is said where steps were to be marked and none was.
 const NO_STEP: &str = "no step was marked; `--mark step` marks the steps of PyTorch optimizers in a Python that has the \

@@ -3,6 +3,7 @@
 mod repeated;
 
 use super::*;
+use crate::Rules;
 
 /// Chance that is the same every time.
 pub(super) struct Chance(pub u64);
@@ -34,18 +35,20 @@ const MIB: f64 = 1_048_576.0;
 type Memory = Box<dyn FnMut(f64) -> f64>;
 type Kind = (&'static str, fn(Chance, f64) -> Memory);
 
-/// Of 100 seeds, how many are called a leak after `seconds`.
-fn leaking(kind: &Kind, seconds: f64) -> usize {
+/// Of 100 seeds, how many come to `verdict` after `seconds`.
+fn judged(kind: &Kind, seconds: f64, verdict: Verdict) -> usize {
     let judged = (0..100).filter(|seed| {
         let mut memory = kind.1(Chance(seed * 7919), seconds);
         let count = (seconds * 10.0) as u32;
         let points: Vec<Point> =
             (0..count).map(|n| f64::from(n) / 10.0).map(|at| Point { at, value: memory(at).max(0.0) * MIB }).collect();
-        let (from, settled) = (seconds / 2.0, seconds / 4.0);
-        let judge = Judge { rate: MIB / 60.0, growth: MIB, from, settled, shortest: 2.5, shortest_leak: 14.0 };
-        judge.judge(&points).verdict == Verdict::Leaking
+        Rules::default().over_time(0.0, seconds).judge(&points).verdict == verdict
     });
     judged.count()
+}
+
+fn leaking(kind: &Kind, seconds: f64) -> usize {
+    judged(kind, seconds, Verdict::Leaking)
 }
 
 const HARMLESS: [Kind; 19] = [
@@ -177,6 +180,16 @@ fn what_does_not_leak_is_hardly_ever_called_a_leak() {
     }
     let of = 100 * 2 * HARMLESS.len();
     assert!(all * 200 <= of, "{all} of {of} are more than one in 200");
+}
+
+#[test]
+fn no_short_run_is_called_a_leak_and_none_that_does_not_leak_is_called_growing() {
+    for kind in HARMLESS.iter().chain(DECEPTIVE.iter().map(|(kind, _)| kind)) {
+        for seconds in [6.0, 10.0, 15.0, 20.0, 28.0] {
+            let [growing, leaking] = [Verdict::Growing, Verdict::Leaking].map(|verdict| judged(kind, seconds, verdict));
+            assert_eq!([growing, leaking], [0, 0], "{} after {seconds} s", kind.0);
+        }
+    }
 }
 
 /// What looks like a leak until it has gone on for long enough, with how many of 100 may be called one after 60 and 180

@@ -1,7 +1,10 @@
 //! Verdicts on series of many kinds, with many seeds each.
 
+use std::time::Duration;
+
 use super::rates::Chance;
 use super::*;
+use crate::Rules;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -195,15 +198,52 @@ fn what_is_too_short_is_said_to_be() {
     }
 }
 
+/// A run of so many seconds, judged as the verb does by default.
+fn short(seconds: u32, memory: impl Fn(f64) -> f64) -> Judgement {
+    let times = (0..seconds * 10).map(|n| f64::from(n) / 10.0);
+    let points: Vec<Point> = times.map(|at| Point { at, value: memory(at) * MIB }).collect();
+    Rules::default().over_time(0.0, f64::from(seconds)).judge(&points)
+}
+
 #[test]
-fn growth_for_a_short_time_is_told_and_is_no_leak_yet() {
+fn steep_growth_up_to_the_end_of_a_short_run_is_growing_and_a_leak_after_half_a_minute() {
+    for seconds in [6, 7, 10, 20, 28] {
+        let judgement = short(seconds, |at| 20.0 + 28.0 * at);
+        assert_eq!((judgement.verdict, judgement.reason), (Verdict::Growing, Reason::Early), "{seconds}");
+        let trend = judgement.trend.unwrap();
+        assert!((trend.slope / MIB - 28.0).abs() < 0.5 && trend.low / MIB > 27.0, "{trend:?}");
+    }
+    for seconds in [30, 60] {
+        assert_eq!(short(seconds, |at| 20.0 + 28.0 * at).verdict, Verdict::Leaking, "{seconds}");
+    }
+}
+
+#[test]
+fn growth_of_a_short_run_that_a_collector_could_explain_is_warming() {
+    for seconds in [6, 10, 20] {
+        let [flat, slow] = [short(seconds, |at| 900.0 + 28.0 * at), short(seconds, |at| 5.0 + at)];
+        for judgement in [flat, slow] {
+            assert_eq!((judgement.verdict, judgement.reason), (Verdict::Warming, Reason::Early), "{seconds}");
+        }
+    }
+}
+
+#[test]
+fn a_short_run_that_loads_and_then_works_is_not_growing() {
+    for seconds in [6.0, 10.0, 20.0] {
+        for share in [0.1, 0.3, 0.5, 0.7, 0.8] {
+            let verdict = short(seconds as u32, |at| 20.0 + 100.0 * at.min(share * seconds)).verdict;
+            assert!(verdict < Verdict::Growing, "{seconds} {share} {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn with_a_warm_up_growth_is_a_leak_however_short() {
     let points: Vec<Point> =
-        (0..200_u32).map(|n| Point { at: f64::from(n) / 10.0, value: f64::from(n) * MIB }).collect();
-    let judge = Judge { rate: MIB / 60.0, growth: MIB, from: 10.0, settled: 5.0, shortest: 2.5, shortest_leak: 15.0 };
-    let judgement = judge.judge(&points);
-    assert_eq!((judgement.verdict, judgement.reason), (Verdict::Warming, Reason::TooShort));
-    assert!((judgement.trend.unwrap().slope / MIB - 10.0).abs() < 0.1);
-    assert_eq!(Judge { shortest_leak: 9.0, ..judge }.judge(&points).verdict, Verdict::Leaking);
+        (0..70_u32).map(|n| Point { at: f64::from(n) / 10.0, value: f64::from(n) * MIB }).collect();
+    let rules = Rules { warm_up: Some(Duration::from_secs(1)), ..Rules::default() };
+    assert_eq!(rules.over_time(0.0, 7.0).judge(&points).verdict, Verdict::Leaking);
 }
 
 #[test]

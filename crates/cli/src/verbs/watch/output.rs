@@ -3,11 +3,15 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use lowtide_watch::{Outcome, Verdict};
+use lowtide_watch::{Outcome, Reason, Verdict};
 
 use crate::atomic_file::Target;
 use crate::console::{Emphasis, columns, show};
 use crate::{Answer, Console, Failure};
+
+/// What to do about growth in a run that is too short.
+const EARLY: &str =
+    "watch for 30 s or longer, or say with `--warm-up SECONDS` when it has loaded: what grows after that is a leak";
 
 /// What a file gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +60,7 @@ pub(super) fn show(
     Ok(match outcome.exit_code {
         Some(code) if code != 0 => Answer::Ended(code),
         _ if !is_written => Answer::Ended(Answer::TROUBLE),
-        _ => Answer::from_bool(outcome.verdict() != Verdict::Leaking),
+        _ => Answer::from_bool(outcome.verdict().is_fine()),
     })
 }
 
@@ -79,7 +83,7 @@ fn print(outcome: &Outcome, console: &mut Console) -> Result<(), Failure> {
     let emphasis = match verdict {
         Verdict::Stable => Emphasis::Good,
         Verdict::Warming => Emphasis::Strong,
-        Verdict::Leaking => Emphasis::Bad,
+        Verdict::Growing | Verdict::Leaking => Emphasis::Bad,
     };
     let verdict = console.paint(emphasis, verdict.words());
     let mut lines = vec![format!("{verdict} · {}", outcome.headline()), outcome.reason(), outcome.faults()];
@@ -90,10 +94,14 @@ fn print(outcome: &Outcome, console: &mut Console) -> Result<(), Failure> {
     lines.extend(outcome.observed.notes.iter().map(|note| format!("note: {note}")));
     if outcome.subject.command.is_empty() {
         lines.into_iter().try_for_each(|line| console.print(line))?;
-        return console.finish();
+        console.finish()?;
+    } else {
+        for line in lines {
+            console.say(line);
+        }
     }
-    for line in lines {
-        console.say(line);
+    if outcome.over_time.reason == Reason::Early && outcome.deciding().is_none() {
+        console.hint(EARLY);
     }
     Ok(())
 }
