@@ -1,4 +1,4 @@
-//! Whether memory that was watched grows for good. A series is judged by its floor: what is low in each window, or the
+//! Whether memory that was watched grows for good. A series is judged by its floor: what is low in each slice of time, or the
 //! valleys where it swings, because what is given back again is no leak. The trend of the floor is a robust slope with an
 //! interval; growth that bends, may bend or has stopped is warming up. Growth in a run too short for a leak is growing where
 //! it is steep, and warming up where it is not.
@@ -137,9 +137,9 @@ pub struct Judge {
 
 /// The fewest values that make a trend.
 const FEWEST: usize = 6;
-/// Into how many windows a series without swings is cut.
-const WINDOWS: usize = 30;
-/// Of a window, one value in so many is below its floor.
+/// Into how many slices of time a series without swings is cut.
+const SLICES: usize = 30;
+/// Of a slice, one value in so many is below its floor.
 const LOW: usize = 4;
 /// None is.
 const LOWEST: usize = 0;
@@ -203,7 +203,7 @@ impl Judge {
 
     /// Whether growth is far above the rate, and beyond what a collector lets memory grow between two collections.
     fn is_steep(self, judgement: &Judgement, history: &[Point]) -> bool {
-        let floor = windows(history, LOW);
+        let floor = lows(history, LOW);
         let is_higher =
             floor.first().zip(floor.last()).is_some_and(|(first, last)| last.value >= STEEP_LEVEL * first.value);
         is_higher && judgement.trend.is_some_and(|trend| trend.surely > STEEP * self.rate)
@@ -241,7 +241,7 @@ impl Judge {
         let last = swings.valleys[swings.valleys.len() - 1].at;
         let behind = &judged[judged.partition_point(|point| point.at < last)..];
         let (before, since) = floor.history.split_at(floor.history.partition_point(|point| point.at < last));
-        let trend = Trend::of(&windows(judged, LOW), self.rate);
+        let trend = Trend::of(&lows(judged, LOW), self.rate);
         let of = |verdict, reason| Judgement { verdict, reason, trend: Some(trend), from: judged[0].at };
         if highest(since) < highest(before) + least / 2.0 && !keeps(before, since) {
             return of(Verdict::Stable, Reason::GivesBack);
@@ -274,9 +274,9 @@ struct Floor {
 impl Floor {
     fn of(judged: &[Point], history: &[Point]) -> Self {
         let long = if history.is_empty() { judged } else { history };
-        // Teeth that beat with the windows make one of them ragged.
-        let long = bend::smoother(windows(long, LOW), windows(long, LOWEST));
-        Self { points: windows(judged, LOW), lowest: windows(judged, LOWEST), long, history: windows(history, LOW) }
+        // Teeth that beat with the slices make one of them ragged.
+        let long = bend::smoother(lows(long, LOW), lows(long, LOWEST));
+        Self { points: lows(judged, LOW), lowest: lows(judged, LOWEST), long, history: lows(history, LOW) }
     }
 
     fn of_valleys(valleys: Vec<Point>) -> Self {
@@ -325,19 +325,19 @@ fn keeps(before: &[Point], since: &[Point]) -> bool {
     !before.is_empty() && !since.is_empty() && grown > 0.0 && lowest(since) - lowest(before) >= grown / 2.0
 }
 
-/// What is low in each of some windows of equal length: one value in `rank` is lower, or with zero none.
-fn windows(points: &[Point], rank: usize) -> Vec<Point> {
-    if points.len() <= WINDOWS {
+/// What is low in each of some slices of equal length: one value in `rank` is lower, or with zero none.
+fn lows(points: &[Point], rank: usize) -> Vec<Point> {
+    if points.len() <= SLICES {
         return points.to_vec();
     }
-    let (start, width) = (points[0].at, length(points) / WINDOWS as f64);
-    let window = |point: &Point| (((point.at - start) / width) as usize).min(WINDOWS - 1);
+    let (start, width) = (points[0].at, length(points) / SLICES as f64);
+    let slice = |point: &Point| (((point.at - start) / width) as usize).min(SLICES - 1);
     let low = |part: &[Point]| {
         let mut part = part.to_vec();
         let place = part.len().checked_div(rank).unwrap_or(0);
         *part.select_nth_unstable_by(place, |a, b| a.value.total_cmp(&b.value)).1
     };
-    points.chunk_by(|a, b| window(a) == window(b)).map(low).collect()
+    points.chunk_by(|a, b| slice(a) == slice(b)).map(low).collect()
 }
 
 fn length(points: &[Point]) -> f64 {

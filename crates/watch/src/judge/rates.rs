@@ -2,20 +2,22 @@
 
 mod repeated;
 
+use lowtide_core::random::Random;
+
 use super::*;
 use crate::Rules;
 
 /// Chance that is the same every time.
-pub(super) struct Chance(pub u64);
+pub(super) struct Chance(Random);
 
 impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
     /// From 0 up to 1.
     pub fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.fraction()
     }
 
     /// Around 0, most within 1 of it.
@@ -38,7 +40,7 @@ type Kind = (&'static str, fn(Chance, f64) -> Memory);
 /// Of 100 seeds, how many come to `verdict` after `seconds`.
 fn judged(kind: &Kind, seconds: f64, verdict: Verdict) -> usize {
     let judged = (0..100).filter(|seed| {
-        let mut memory = kind.1(Chance(seed * 7919), seconds);
+        let mut memory = kind.1(Chance::new(seed * 7919), seconds);
         let count = (seconds * 10.0) as u32;
         let points: Vec<Point> =
             (0..count).map(|n| f64::from(n) / 10.0).map(|at| Point { at, value: memory(at).max(0.0) * MIB }).collect();

@@ -18,7 +18,7 @@ fn verdict(mut memory: impl FnMut(f64) -> f64) -> Judgement {
 /// Of 40 seeds, how many come to `expected`.
 fn share(expected: Verdict, memory: impl Fn(f64, &mut Chance) -> f64) -> usize {
     let judged = (0..40).map(|seed| {
-        let mut chance = Chance(seed);
+        let mut chance = Chance::new(seed);
         verdict(|at| memory(at, &mut chance)).verdict
     });
     judged.filter(|&verdict| verdict == expected).count()
@@ -43,7 +43,7 @@ fn a_plateau_that_is_reached_in_the_second_half_is_no_leak() {
 }
 
 #[test]
-fn linear_growth_leaks_and_its_slope_is_told() {
+fn linear_growth_leaks_and_its_slope_is_found() {
     for per_second in [0.05, 0.5, 5.0, 50.0] {
         let judgement = verdict(|at| 500.0 + per_second * at);
         assert_eq!(judgement.verdict, Verdict::Leaking, "{per_second}");
@@ -127,7 +127,7 @@ fn a_sawtooth_whose_floor_rises_leaks() {
 fn a_collector_that_runs_when_it_likes_is_judged_by_its_floor() {
     let collected = |leak: f64| {
         move |seed: u64| {
-            let (mut chance, mut garbage, mut limit) = (Chance(seed), 0.0, 100.0);
+            let (mut chance, mut garbage, mut limit) = (Chance::new(seed), 0.0, 100.0);
             verdict(|at| {
                 garbage += 8.0 * chance.next();
                 if garbage > limit {
@@ -252,7 +252,7 @@ fn odd_series_are_no_trouble() {
     let same = vec![Point { at: 1.0, value: 1.0 }; 50];
     assert_eq!(judge.judge(&same).reason, Reason::TooShort);
     for seed in 0..200 {
-        let mut chance = Chance(seed);
+        let mut chance = Chance::new(seed);
         let count = (chance.next() * 300.0) as usize;
         let mut at = 0.0;
         let points: Vec<Point> = (0..count)
@@ -270,7 +270,7 @@ fn odd_series_are_no_trouble() {
 fn a_random_walk_is_seldom_called_a_leak() {
     let mut leaking = 0;
     for seed in 0..100 {
-        let (mut chance, mut level) = (Chance(seed), 2000.0);
+        let (mut chance, mut level) = (Chance::new(seed), 2000.0);
         let judgement = verdict(|_| {
             level += 3.0 * chance.noise();
             level

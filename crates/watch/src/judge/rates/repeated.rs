@@ -12,7 +12,7 @@ const SELDOM: [usize; 3] = [3, 3, 3];
 /// Of 100 seeds, how many are called a leak where each moment is the peak of one of so many repetitions.
 fn leaking(kind: &Kind, count: u32) -> usize {
     let judged = (0..100).filter(|seed| {
-        let mut memory = kind.1(Chance(seed * 7919), f64::from(count));
+        let mut memory = kind.1(Chance::new(seed * 7919), f64::from(count));
         let mut actions = Actions::default();
         for at in (0..count).map(f64::from) {
             let peak = (memory(at).max(0.0) * MIB) as u64;
