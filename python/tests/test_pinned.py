@@ -30,7 +30,6 @@ def test_without_a_device_it_says_so() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 class TestOnADevice:
     def test_a_block_takes_what_it_asks_for(self) -> None:
         run(
@@ -104,7 +103,6 @@ class TestOnADevice:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("conf", ["", "expandable_segments:True", "backend:cudaMallocAsync", "lowtide"])
 def test_a_recording_of_cuda_has_sizes_streams_and_places(tmp_path, conf: str) -> None:
     variables = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf and conf != "lowtide" else {}

@@ -1,9 +1,11 @@
 //! The developer commands: `cargo xtask check` says whether the sources are in order, `cargo xtask test` does that and
-//! then runs everything that can be run here. Each is a list of steps; [`step`] runs and counts them, and adding to
-//! [`steps`] is all it takes to add one.
+//! then runs everything that can be run here, `cargo xtask test --quick` what takes little time. Each is a list of steps;
+//! [`step`] runs and counts them, and adding to [`steps`] is all it takes to add one.
+#![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to the developer is what this program does")]
 
 mod browser;
+mod dependencies;
 mod layers;
 mod process;
 mod python;
@@ -13,7 +15,6 @@ mod sources;
 mod step;
 mod steps;
 mod tally;
-mod tokens;
 
 use std::process::ExitCode;
 
@@ -21,14 +22,19 @@ use repository::Repository;
 use step::Step;
 
 struct Command {
-    name: &'static str,
+    words: &'static [&'static str],
     purpose: &'static str,
     steps: fn() -> Vec<Step>,
 }
 
-const COMMANDS: [Command; 2] = [
-    Command { name: "check", purpose: "Look at the sources: format, clippy, layers, docs", steps: steps::check },
-    Command { name: "test", purpose: "Check, then run every test that can be run here", steps: steps::test },
+const COMMANDS: [Command; 3] = [
+    Command { words: &["check"], purpose: "Look at the sources: format, clippy, layers, docs", steps: steps::check },
+    Command { words: &["test"], purpose: "Check, then run every test that can be run here", steps: steps::test },
+    Command {
+        words: &["test", "--quick"],
+        purpose: "The Rust tests without those that take long, within two minutes of a build",
+        steps: steps::quick,
+    },
 ];
 
 /// Exit 0: all is well. Exit 1: a step failed. Exit 2: bad usage, or the repository cannot be found.
@@ -40,11 +46,10 @@ fn main() -> ExitCode {
             print_commands();
             ExitCode::SUCCESS
         }
-        [name] => match COMMANDS.iter().find(|command| command.name == name) {
+        _ => match COMMANDS.iter().find(|command| command.words == arguments) {
             Some(command) => carry_out(command),
-            None => refuse(&format!("there is no command `{name}`")),
+            None => refuse(&format!("there is no command `{}`", arguments.join(" "))),
         },
-        [_, unexpected, ..] => refuse(&format!("unexpected argument `{unexpected}`")),
     }
 }
 
@@ -69,9 +74,9 @@ fn refuse(message: &str) -> ExitCode {
 fn print_commands() {
     println!("The developer commands of Lowtide\n\nUsage: cargo xtask COMMAND\n");
     for command in &COMMANDS {
-        println!("  {:<7}{}", command.name, command.purpose);
+        println!("  {:<14}{}", command.words.join(" "), command.purpose);
         for step in (command.steps)() {
-            println!("           {:<9}{}", step.name, step.purpose);
+            println!("                  {:<9}{}", step.name, step.purpose);
         }
     }
 }

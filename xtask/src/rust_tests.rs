@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use lowtide_testing::{DATA_VARIABLE, SKIPS_VARIABLE, Skipped};
+use lowtide_testing::{DATA_VARIABLE, QUICK_VARIABLE, SKIPS_VARIABLE, Skipped};
 
 use crate::process;
 use crate::repository::Repository;
@@ -17,26 +17,51 @@ use crate::tally::Tally;
 const INTERLEAVINGS: [&str; 7] =
     ["test", "--package", "lowtide-pool", "--features", "shuttle", "--lib", "interleavings"];
 
+/// The properties that `--quick` tries are tried with fewer cases.
+const FEW_CASES: (&str, &str) = ("PROPTEST_CASES", "32");
+
 /// Runs every test of the workspace.
 pub(crate) fn run(repository: &Repository) -> Result<Passed> {
-    refuse_absent_data(repository)?;
-    let skips = repository.target()?.join("skipped-tests.txt");
-    fs::write(&skips, "").with_context(|| format!("cannot write {}", skips.display()))?;
-    let mut output = test(repository, &["test", "--workspace", "--no-fail-fast"], &skips)?;
-    let interleavings = test(repository, &INTERLEAVINGS, &skips)?;
+    let skips = Skips::new(repository)?;
+    let mut output = skips.collect(repository, &["test", "--workspace", "--no-fail-fast"], &[])?;
+    let interleavings = skips.collect(repository, &INTERLEAVINGS, &[])?;
     ensure!(tally(&interleavings, "").passed > 0, "no test is called `interleavings` any more");
     output += &interleavings;
-    let skips = fs::read_to_string(&skips).with_context(|| format!("cannot read {}", skips.display()))?;
-    Ok(Passed { tests: tally(&output, &skips), ..Passed::default() })
+    Ok(Passed { tests: tally(&output, &skips.read()?), ..Passed::default() })
 }
 
-fn test(repository: &Repository, arguments: &[&str], skips: &Path) -> Result<String> {
-    let mut command = process::cargo(repository, arguments);
-    command.env(SKIPS_VARIABLE, skips);
-    if let Some(folder) = &repository.data {
-        command.env(DATA_VARIABLE, folder);
+/// Runs the tests that take little time.
+pub(crate) fn run_quickly(repository: &Repository) -> Result<Passed> {
+    let skips = Skips::new(repository)?;
+    let arguments = ["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
+    let output = skips.collect(repository, &arguments, &[(QUICK_VARIABLE, "1"), FEW_CASES])?;
+    Ok(Passed { tests: tally(&output, &skips.read()?), ..Passed::default() })
+}
+
+/// The file to which tests add themselves that are skipped.
+struct Skips(PathBuf);
+
+impl Skips {
+    fn new(repository: &Repository) -> Result<Self> {
+        refuse_absent_data(repository)?;
+        let file = repository.target()?.join("skipped-tests.txt");
+        fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(Self(file))
     }
-    process::output(command)
+
+    /// What cargo prints when it runs tests.
+    fn collect(&self, repository: &Repository, arguments: &[&str], variables: &[(&str, &str)]) -> Result<String> {
+        let mut command = process::cargo(repository, arguments);
+        command.env(SKIPS_VARIABLE, &self.0).envs(variables.iter().copied());
+        if let Some(folder) = &repository.data {
+            command.env(DATA_VARIABLE, folder);
+        }
+        process::output(command)
+    }
+
+    fn read(&self) -> Result<String> {
+        fs::read_to_string(&self.0).with_context(|| format!("cannot read {}", self.0.display()))
+    }
 }
 
 /// A wrong path would make the tests skip the data as if nobody had asked for it.

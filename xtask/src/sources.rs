@@ -1,5 +1,6 @@
-//! Looks at the Rust files themselves: `unsafe` may stand only in the crates that speak to an operating system, a
-//! driver or a foreign caller, and in one `raw.rs` of `pool`. Long files are asked whether they are one thing.
+//! Looks at the Rust files themselves. That `unsafe` needs an exception and a reason is a lint's to say; which crates may
+//! make that exception no lint can: those that speak to an operating system, a driver or a foreign caller, and one `raw.rs`
+//! of `pool`. Module files have one style, and long files are asked whether they are one thing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,12 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::repository::Repository;
 use crate::step::Passed;
-use crate::tokens;
 
 const UNSAFE_CRATES: [&str; 3] = ["crates/memory", "crates/malloc", "crates/python"];
+
+/// How an exception from the lint is written.
+const EXCEPTIONS: [&str; 2] = ["allow(unsafe_code", "expect(unsafe_code"];
+
 const LONG: usize = 400;
 
 /// A Rust file, its path seen from the root.
@@ -22,7 +26,7 @@ struct Source {
 /// Checks every Rust file of the repository.
 pub(crate) fn run(repository: &Repository) -> Result<Passed> {
     let sources = read_sources(&repository.root)?;
-    let faults = unsafe_faults(&sources);
+    let faults = [unsafe_faults(&sources), module_faults(&sources)].concat();
     if !faults.is_empty() {
         bail!("{}", faults.join("\n"));
     }
@@ -60,13 +64,14 @@ fn is_made_by_tools(folder: &str) -> bool {
     folder.starts_with('.') || ["target", "node_modules"].contains(&folder)
 }
 
-/// Every `unsafe` that stands where none may, and each file of `pool` that has one after the first.
+/// Every exception for `unsafe` where none may be, and each file of `pool` that has one after the first.
 fn unsafe_faults(sources: &[Source]) -> Vec<String> {
     let mut faults = Vec::new();
     let mut raw: Option<&Path> = None;
     for Source { path, text } in sources {
-        let lines = tokens::lines_with_word(text, "unsafe");
-        if lines.is_empty() || UNSAFE_CRATES.iter().any(|folder| path.starts_with(folder)) {
+        let excepted = |line: &&str| EXCEPTIONS.iter().any(|exception| line.contains(exception));
+        let Some(line) = text.lines().find(excepted) else { continue };
+        if UNSAFE_CRATES.iter().any(|folder| path.starts_with(folder)) || path.starts_with("xtask") {
             continue;
         }
         match raw {
@@ -74,10 +79,20 @@ fn unsafe_faults(sources: &[Source]) -> Vec<String> {
             Some(first) if may_be_raw(path) => {
                 faults.push(format!("{}: `{}` already is the one raw file of `pool`", path.display(), first.display()));
             }
-            _ => faults.extend(lines.iter().map(|line| format!("{}:{line}: `unsafe` may not be here", path.display()))),
+            _ => faults.push(format!("{}: `{}`: `unsafe` may not be here", path.display(), line.trim())),
         }
     }
     faults
+}
+
+/// A module `foo` with parts is `foo.rs` beside the folder `foo`.
+fn module_faults(sources: &[Source]) -> Vec<String> {
+    let files = sources.iter().map(|source| &source.path).filter(|path| path.ends_with("mod.rs"));
+    let fault = |path: &PathBuf| {
+        let folder = path.parent().unwrap_or(path);
+        format!("{}: a module file is called `{}.rs` and lies beside its folder", path.display(), folder.display())
+    };
+    files.map(fault).collect()
 }
 
 fn may_be_raw(path: &Path) -> bool {
@@ -98,36 +113,49 @@ mod tests {
         files.iter().map(|(path, text)| Source { path: path.into(), text: (*text).into() }).collect()
     }
 
+    const EXCEPTION: &str = "//! Raw.\n#![expect(unsafe_code, reason = \"it must\")]\n";
+
     #[test]
-    fn unsafe_is_refused_with_file_and_line() {
-        let sources = sources(&[("crates/plan/src/lib.rs", "fn a() {}\nunsafe fn b() {}\n")]);
-        assert_eq!(unsafe_faults(&sources), ["crates/plan/src/lib.rs:2: `unsafe` may not be here"]);
+    fn an_exception_for_unsafe_is_refused() {
+        for exception in [EXCEPTION, "#[allow(unsafe_code)]\nfn a() {}\n"] {
+            let faults = unsafe_faults(&sources(&[("crates/plan/src/lib.rs", exception)]));
+            assert_eq!(faults.len(), 1);
+            assert!(faults[0].ends_with("`unsafe` may not be here"), "{faults:?}");
+        }
+        assert!(unsafe_faults(&sources(&[("crates/plan/src/lib.rs", "#![forbid(unsafe_code)]\n")])).is_empty());
     }
 
     #[test]
     fn unsafe_is_at_home_in_three_crates_and_one_raw_file() {
-        let code = "unsafe fn a() {}";
         let homes =
             ["crates/memory/src/a.rs", "crates/malloc/src/lib.rs", "crates/python/src/b.rs", "crates/pool/src/raw.rs"];
-        assert!(unsafe_faults(&sources(&homes.map(|path| (path, code)))).is_empty());
+        assert!(unsafe_faults(&sources(&homes.map(|path| (path, EXCEPTION)))).is_empty());
     }
 
     #[test]
     fn a_name_that_only_begins_like_a_home_is_none() {
-        let code = "unsafe fn a() {}";
         for path in ["crates/memory_model/src/lib.rs", "crates/pool/src/withdraw.rs", "crates/plan/src/raw.rs"] {
-            assert_eq!(unsafe_faults(&sources(&[(path, code)])).len(), 1, "{path}");
+            assert_eq!(unsafe_faults(&sources(&[(path, EXCEPTION)])).len(), 1, "{path}");
         }
     }
 
     #[test]
     fn a_second_raw_file_is_refused() {
-        let code = "unsafe fn a() {}";
-        let faults =
-            unsafe_faults(&sources(&[("crates/pool/src/arena/raw.rs", code), ("crates/pool/src/raw.rs", code)]));
+        let files = [("crates/pool/src/arena/raw.rs", EXCEPTION), ("crates/pool/src/raw.rs", EXCEPTION)];
         assert_eq!(
-            faults,
+            unsafe_faults(&sources(&files)),
             ["crates/pool/src/raw.rs: `crates/pool/src/arena/raw.rs` already is the one raw file of `pool`"]
+        );
+    }
+
+    #[test]
+    fn module_files_have_one_style() {
+        let files = sources(&[("crates/plan/src/solve/mod.rs", ""), ("crates/plan/src/model.rs", "")]);
+        assert_eq!(
+            module_faults(&files),
+            [
+                "crates/plan/src/solve/mod.rs: a module file is called `crates/plan/src/solve.rs` and lies beside its folder"
+            ]
         );
     }
 

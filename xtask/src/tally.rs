@@ -60,16 +60,13 @@ impl fmt::Display for Tally {
 }
 
 fn note(reason: &str, tests: &[String]) -> String {
-    let mut note = format!("skipped {}: {reason}", counted(tests.len(), "test"));
+    let mut lines = vec![format!("skipped {}: {reason}", counted(tests.len(), "test"))];
     if tests.len() <= NAMED {
-        for test in tests.iter().filter(|test| !test.is_empty()) {
-            note += &format!("\n        {test}");
-        }
+        lines.extend(tests.iter().filter(|test| !test.is_empty()).map(|test| format!("        {test}")));
     }
-    if let Some((_, hint)) = HINTS.iter().find(|(part, _)| reason.contains(part)) {
-        note += &format!("\nhint: {hint}");
-    }
-    note
+    let hint = HINTS.iter().find(|(part, _)| reason.contains(part));
+    lines.extend(hint.map(|(_, hint)| format!("hint: {hint}")));
+    lines.join("\n")
 }
 
 /// `1 test`, `2 tests`.

@@ -3,6 +3,7 @@
 //! A verb parses its arguments, calls the crates below and shows what they said; nothing here solves, places or
 //! parses. Data goes to stdout and talk to stderr, both through [`Console`]. A verb ends with an
 //! [`Answer`] or a [`Failure`], and [`run()`] turns either into an exit code.
+#![forbid(unsafe_code)]
 
 mod arguments;
 mod atomic_file;

@@ -1,4 +1,5 @@
 //! The `lowtide` command.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

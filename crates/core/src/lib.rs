@@ -2,6 +2,7 @@
 //!
 //! Everything here is plain data and arithmetic. Nothing does I/O, reads a clock or solves anything; the
 //! other crates turn files into these types, plans out of them, and pictures of both.
+#![forbid(unsafe_code)]
 
 mod bytes;
 mod check;

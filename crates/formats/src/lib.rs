@@ -3,6 +3,7 @@
 //!
 //! Readers work over any [`Read`](std::io::Read), stop at fixed [`limits`] and refuse what they do not understand
 //! with an [`Error`] that has a row and a remedy. Nothing here opens a path, solves or allocates for others.
+#![forbid(unsafe_code)]
 
 mod error;
 mod input;

@@ -8,6 +8,7 @@
 //!
 //! The crate also runs inside other people's processes: it starts threads only while it solves, only as many as it
 //! is given, and keeps none.
+#![forbid(unsafe_code)]
 
 mod explain;
 mod judge;

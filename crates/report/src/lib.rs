@@ -3,6 +3,7 @@
 //! Nothing here measures, plans or reads anything. A [`Usage`](lowtide_core::Usage) is what is shown; an
 //! [`Explanation`](lowtide_core::Explanation) is put into words. [`page`] makes the page: the level of detail of its
 //! memory map is decided here ([`Detail`]), and the browser only follows it.
+#![forbid(unsafe_code)]
 
 mod alive;
 mod curve;

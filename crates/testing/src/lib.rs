@@ -13,9 +13,21 @@ pub use skipped::{SKIPS_VARIABLE, Skipped};
 /// The variable that names the folder with benchmark data.
 pub const DATA_VARIABLE: &str = "LOWTIDE_DATA";
 
+/// The variable that is set where tests that take long are left out.
+pub const QUICK_VARIABLE: &str = "LOWTIDE_TEST_QUICK";
+
 /// Says that this test, or a part of it, is not run, and why: `return skip("there is no C compiler")`.
 pub fn skip(reason: &str) {
     Skipped::here(reason).report();
+}
+
+/// Whether tests that take long are run. By `cargo xtask test --quick` they are not, and this is a skip.
+pub fn thorough() -> bool {
+    let is_quick = env::var_os(QUICK_VARIABLE).is_some_and(|value| !value.is_empty());
+    if is_quick {
+        skip("it takes long, and `--quick` leaves it out");
+    }
+    !is_quick
 }
 
 /// The folder `name` of the benchmark data; a skip where it is not there.

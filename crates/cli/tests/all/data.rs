@@ -15,7 +15,9 @@ fn benched(folder: &PathBuf, arguments: &[&str]) -> Value {
 /// The rows of a benchmark that ends by work, so that it says the same on every machine.
 fn rows(name: &str, arguments: &[&str]) -> Option<Vec<Value>> {
     let json = benched(&data(name)?, arguments);
-    Some(json["instances"].as_array().unwrap().clone())
+    let rows = json["instances"].as_array().unwrap().clone();
+    assert!(!rows.is_empty(), "`{name}` has no instance");
+    Some(rows)
 }
 
 fn assert_proved(row: &Value) {
@@ -32,6 +34,7 @@ fn the_challenging_set_fits_one_mebibyte() {
 #[test]
 fn nine_of_the_challenging_set_are_proved_and_two_are_as_low_as_any_known() {
     let Some(rows) = rows("challenging", &["--work", "6000000"]) else { return };
+    assert_eq!(rows.len(), 11);
     for row in &rows {
         let best_known = match row["file"].as_str().unwrap().rsplit('/').next().unwrap() {
             "D.1048576.csv" => 1_038_336,
@@ -68,7 +71,10 @@ fn every_model_and_every_recorded_step_is_planned_to_the_bound() {
 fn a_step_of_every_recorded_run_is_planned_and_checked() {
     let Some(folder) = data("gpu-traces") else { return };
     let here = Folder::new();
-    for row in benched(&folder, &["--time-limit", "0.2"])["instances"].as_array().unwrap() {
+    let benched = benched(&folder, &["--time-limit", "0.2"]);
+    let rows = benched["instances"].as_array().unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
         let (file, step) = (row["file"].as_str().unwrap(), row["step"].to_string());
         let planned = here.run(&["plan", file, "--step", &step, "--time-limit", "0.1", "-o", "plan.csv"]);
         assert_eq!(planned.code, Some(0), "{file}: {}", planned.talk);
