@@ -208,7 +208,48 @@ impl<'a> Watching<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::mpsc;
+
     use super::*;
+
+    const OFTEN: Pace = Pace { interval: Duration::from_millis(5), limit: None };
+
+    #[test]
+    fn watching_ends_with_what_is_watched_or_when_its_time_is_over() {
+        let mut program = Command::new("sleep").arg("1.5").spawn().unwrap();
+        let pid = i32::try_from(program.id()).unwrap();
+        let (_sender, events) = mpsc::channel();
+        for (limit, stopped) in [(Some(Duration::from_millis(300)), true), (None, false)] {
+            let mut processes = Processes::of(pid, false, Since::Start).unwrap().unwrap();
+            let mut shown = 0;
+            let observed =
+                observe(&mut processes, (None, &events), Pace { limit, ..OFTEN }, |_, _, observed: &Observed| {
+                    shown += 1;
+                    assert_eq!(observed.series.samples, shown);
+                });
+            assert_eq!((observed.stopped, observed.series.samples), (stopped, shown));
+            assert!(shown > 1 && observed.peak > 0 && observed.faults.minor > 0, "{observed:?}");
+        }
+        program.wait().unwrap();
+    }
+
+    #[test]
+    fn marks_that_were_made_before_the_end_close_their_actions() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let mut processes = Processes::of(own, false, Since::Now).unwrap().unwrap();
+        let marks = Marks::new(None).unwrap();
+        let (sender, events) = mpsc::channel();
+        marks.listen(sender.clone()).unwrap();
+        sender.send(Event::Mark("load".to_owned())).unwrap();
+        sender.send(Event::Stop).unwrap();
+        std::fs::write(marks.path(), "late\n").unwrap();
+        let observed = observe(&mut processes, (Some(&marks), &events), OFTEN, |_, _, _| {});
+        let mut names: Vec<&str> = observed.actions.all().iter().map(|action| action.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["late", "load"]);
+        assert!(observed.stopped && observed.actions.all().iter().all(|action| action.lowest > 0));
+    }
 
     #[test]
     fn after_a_sample_that_takes_long_the_next_comes_within_a_second() {
