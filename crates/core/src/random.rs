@@ -21,6 +21,16 @@ impl Random {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// A number in `lower..upper`.
+    pub fn between(&mut self, lower: u64, upper: u64) -> u64 {
+        lower + self.below(upper - lower)
+    }
+
+    /// True once in `odds` times.
+    pub fn one_in(&mut self, odds: u64) -> bool {
+        self.below(odds) == 0
+    }
+
     /// A number in `0.0..1.0`.
     pub fn fraction(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64

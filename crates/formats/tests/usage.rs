@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use lowtide_core::random::Random;
 use lowtide_core::{
     Buffer, Bytes, Clock, Label, Layout, Lifetime, Origin, Placement, Plan, PoolIndex, Problem, StepEnd, StepIndex,
     StreamId, Usage,
@@ -119,14 +120,11 @@ proptest! {
 
 #[test]
 fn numbers_in_a_common_unit_take_less_room() {
-    let mut state = 1_u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 40
-    };
+    let mut random = Random::new(1);
     let life = Lifetime { lower: 0, upper: 1 };
     let mut usage = |unit: u64| {
-        let buffers = (0..10_000).map(|place| Buffer::new(place.to_string(), life, Bytes::new(random() * unit)));
+        let buffers =
+            (0..10_000).map(|place| Buffer::new(place.to_string(), life, Bytes::new(random.below(1 << 24) * unit)));
         let usage = Usage::of(Problem::new(buffers.collect()));
         let run = Run { name: String::new(), notes: Vec::new(), usage };
         let file = written(&run);

@@ -4,6 +4,5 @@
 pub(crate) mod budget;
 pub(crate) mod effort;
 pub(crate) mod pools;
-pub(crate) mod random;
 pub(crate) mod schedule;
 pub(crate) mod spill;

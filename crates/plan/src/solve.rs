@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use lowtide_core::random::Random;
 use lowtide_core::{Align, BufferIndex, Bytes, Placement, Plan, Pool, PoolIndex, Problem, ProblemError};
 
 use crate::judge::blame;
@@ -13,7 +14,6 @@ use crate::prepare::rigid::{self, Ties};
 use crate::prepare::share::Sharing;
 use crate::search::budget::Budget;
 use crate::search::pools::{self, Attempt};
-use crate::search::random::Random;
 
 /// Why there is no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -130,15 +130,15 @@ fn strip(
         }
     };
     let letters: Vec<char> = held.iter().enumerate().map(letter).collect();
-    let (name, total, per_cell_text) = (layout.origin.name(), Bytes::new(total), Bytes::new(per_cell));
+    let (name, total) = (layout.origin.name(), Bytes::new(total));
     let reserved = Curve::reserved(usage);
-    let title = if layout.origin == Origin::Recorded && !reserved.points.is_empty() {
-        let held = reserved.at(time);
-        format!("memory at the peak, {name}: {held} of {total} held, {per_cell_text} a letter")
+    let amount = if layout.origin == Origin::Recorded && !reserved.points.is_empty() {
+        format!("{} reserved ({total} at most)", reserved.at(time))
     } else {
-        format!("memory at the peak, {name}: {total} in all, {per_cell_text} a letter, {free} is free")
+        format!("{total} in all")
     };
-    let mut lines = vec![title];
+    let key = format!("each letter is {}, {free} is unused", Bytes::new(per_cell));
+    let mut lines = vec![format!("memory at the peak, {name}: {amount}"), key];
     lines.extend(letters.chunks(columns).enumerate().map(|(row, letters)| {
         let label = Bytes::new((row * columns) as u64 * per_cell).to_string();
         format!("{label:>LABEL$} {}", letters.iter().collect::<String>())
@@ -237,7 +237,7 @@ mod tests {
         let text = lines.join("\n");
         assert!(text.contains("  A       600 B   60.0%          1  weights?[31m"), "{text}");
         assert!(text.contains("  B       400 B   40.0%          2  activation"), "{text}");
-        let behind_title = lines.iter().skip_while(|line| !line.contains("a letter")).skip(1);
+        let behind_title = lines.iter().skip_while(|line| !line.contains("each letter")).skip(1);
         let strip: String = behind_title.take_while(|line| !line.is_empty()).map(|line| &line[LABEL + 1..]).collect();
         assert!(strip.starts_with("AAAA"));
         assert_eq!(strip.matches('A').count(), 150);

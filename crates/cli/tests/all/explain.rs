@@ -92,7 +92,7 @@ fn the_text_is_for_eighty_columns_and_ends_with_what_to_type() {
         assert!(ended.data.lines().all(|line| line.chars().count() <= 80), "{}", ended.data);
         assert!(!ascii || ended.data.is_ascii(), "{}", ended.data);
         for words in
-            ["peak 2.5 KiB at event 8 of step 2", "freed too late", "what would lower it, one change at a time"]
+            ["peak 2.5 KiB at event 8 of step 2", "freed too late", "what would lower the peak, one change at a time"]
         {
             assert!(ended.data.contains(words), "{words}: {}", ended.data);
         }

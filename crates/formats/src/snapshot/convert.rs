@@ -6,7 +6,6 @@ mod clock;
 mod columns;
 mod merge;
 mod occupancy;
-mod ranges;
 mod rows;
 mod sites;
 mod steps;

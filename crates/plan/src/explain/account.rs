@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
+use lowtide_core::ranges::RangeSet;
 use lowtide_core::{Buffer, BufferIndex, Bytes, Lifetime, Problem, ProblemError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -140,8 +141,8 @@ impl<'a> Account<'a> {
         };
         let mut ranges: Vec<(u64, u64, BufferIndex)> = rigid.members.iter().filter_map(held).collect();
         ranges.sort_unstable_by_key(|&(lower, upper, member)| (std::cmp::Reverse(upper - lower), member));
-        let mut covered = Covered::default();
-        alive.extend(ranges.into_iter().map(|(lower, upper, member)| (member, covered.add(lower, upper))));
+        let mut covered = RangeSet::new();
+        alive.extend(ranges.into_iter().map(|(lower, upper, member)| (member, covered.insert(lower..upper))));
     }
 
     /// Whether `output` could be written over `input` as far as what binds them goes: they are in no pair, and what
@@ -278,22 +279,4 @@ fn connected(pairs: &FxHashSet<(u32, u32)>) -> FxHashMap<u32, u32> {
         }
     }
     group_of
-}
-
-/// Ranges of bytes that do not touch, by their beginnings.
-#[derive(Default)]
-struct Covered(BTreeMap<u64, u64>);
-
-impl Covered {
-    /// Covers `lower..upper` and says how much of it was not covered before.
-    fn add(&mut self, lower: u64, upper: u64) -> u64 {
-        let (mut from, mut to, mut known) = (lower, upper, 0);
-        while let Some((&start, &end)) = self.0.range(..=to).next_back().filter(|&(_, &end)| end >= from) {
-            known += end.min(upper).saturating_sub(start.max(lower));
-            (from, to) = (from.min(start), to.max(end));
-            self.0.remove(&start);
-        }
-        self.0.insert(from, to);
-        upper - lower - known
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lowtide_core::random::Random;
 use lowtide_core::{Align, BufferIndex, Bytes, Class, Lifetime, PoolIndex, Problem, ProblemError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::prepare::rigid::{self, Rigid, Ties};
-use crate::search::random::Random;
 
 /// Buffers at one address.
 struct Group {

@@ -1,9 +1,9 @@
 //! From a recorded run to its [`Usage`]: the problem, what is known of each buffer, and, where the recording has
 //! addresses, where everything lay.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
+use lowtide_core::ranges::RangeSet;
 use lowtide_core::{
     Action, AddressRange, BlockIndex, Buffer, Bytes, Clock, Label, Layout, Origin, Placement, Plan, Problem, StepEnd,
     StepIndex, TextIndex, Trace, Usage,
@@ -102,7 +102,7 @@ fn clock(trace: &Trace, range: &Range<usize>) -> Option<Clock> {
     Some(Clock { first: range.start as i64, every: 1, readings })
 }
 
-/// What was held from which event of `range` on.
+/// What was reserved from which event of `range` on.
 fn reserved(trace: &Trace, range: &Range<usize>) -> Vec<(i64, Bytes)> {
     let mut held = 0_u64;
     let mut curve: Vec<(i64, Bytes)> = Vec::new();
@@ -121,26 +121,24 @@ fn reserved(trace: &Trace, range: &Range<usize>) -> Vec<(i64, Bytes)> {
     curve
 }
 
-/// Where everything lay, where the recording says so for all: the addresses that the allocator held at some time of
+/// Where everything lay, where the recording says so for all: the addresses that the allocator had reserved at some time of
 /// `range`, one range behind the other without what lay between them.
 fn recorded(trace: &Trace, range: &Range<usize>, problem: &Problem, blocks: &[BlockIndex]) -> Option<Layout> {
     let extents: Vec<Range<u64>> = blocks.iter().map(|&block| extent(trace, block)).collect::<Option<_>>()?;
-    let mut held = vec![Spans::default(); problem.pools.len()];
+    let mut reserved = vec![RangeSet::new(); problem.pools.len()];
     let devices = Devices::of(trace);
     for (row, event) in trace.events[..range.end].iter().enumerate() {
-        let spans = &mut held[devices.pool(event.device).get()];
+        let own = &mut reserved[devices.pool(event.device).get()];
         match event.action {
-            Action::Reserve { range } => spans.add(addresses(trace.range(range))?),
-            Action::Release { range: released } if row < range.start => {
-                spans.remove(addresses(trace.range(released))?);
-            }
-            _ => {}
-        }
+            Action::Reserve { range } => own.insert(addresses(trace.range(range))?),
+            Action::Release { range: released } if row < range.start => own.remove(addresses(trace.range(released))?),
+            _ => 0,
+        };
     }
     for (buffer, extent) in problem.buffers.iter().zip(&extents) {
-        held[buffer.pool.get()].add(extent.clone());
+        reserved[buffer.pool.get()].insert(extent.clone());
     }
-    let floors: Vec<Floors> = held.iter().map(Spans::floors).collect();
+    let floors: Vec<Floors> = reserved.iter().map(Floors::of).collect();
     let placements = problem.buffers.iter().zip(&extents).map(|(buffer, extent)| {
         let offset = floors[buffer.pool.get()].offset(extent.start);
         Placement { pool: buffer.pool, offset: Bytes::new(offset) }
@@ -165,46 +163,6 @@ fn addresses(range: &AddressRange) -> Option<Range<u64>> {
     Some(start..start.checked_add(range.bytes.get())?)
 }
 
-/// Addresses, as ranges that neither touch nor overlap: ends by starts.
-#[derive(Clone, Default)]
-struct Spans(BTreeMap<u64, u64>);
-
-impl Spans {
-    fn add(&mut self, Range { mut start, mut end }: Range<u64>) {
-        if start >= end {
-            return;
-        }
-        while let Some((&from, &to)) = self.0.range(..=end).next_back().filter(|&(_, &to)| to >= start) {
-            start = start.min(from);
-            end = end.max(to);
-            self.0.remove(&from);
-        }
-        self.0.insert(start, end);
-    }
-
-    fn remove(&mut self, Range { start, end }: Range<u64>) {
-        while let Some((&from, &to)) = self.0.range(..end).next_back().filter(|&(_, &to)| to > start) {
-            self.0.remove(&from);
-            if from < start {
-                self.0.insert(from, start);
-            }
-            if end < to {
-                self.0.insert(end, to);
-            }
-        }
-    }
-
-    fn floors(&self) -> Floors {
-        let mut height = 0;
-        let mut starts = Vec::with_capacity(self.0.len());
-        for (&start, &end) in &self.0 {
-            starts.push((start, height));
-            height += end - start;
-        }
-        Floors { starts, height }
-    }
-}
-
 /// Ranges of addresses, put one behind the other.
 struct Floors {
     /// Where each range starts, and the offset it is put at.
@@ -213,6 +171,17 @@ struct Floors {
 }
 
 impl Floors {
+    fn of(ranges: &RangeSet) -> Self {
+        let mut height = 0;
+        let put = |range: Range<u64>| {
+            let floor = height;
+            height += range.end - range.start;
+            (range.start, floor)
+        };
+        let starts = ranges.iter().map(put).collect();
+        Self { starts, height }
+    }
+
     fn offset(&self, address: u64) -> u64 {
         let after = self.starts.partition_point(|&(start, _)| start <= address);
         let (start, floor) = self.starts[..after].last().copied().unwrap_or((address, 0));
@@ -224,24 +193,6 @@ impl Floors {
 mod tests {
     use super::*;
     use lowtide_core::{Block, Event, RangeIndex};
-
-    fn spans(ranges: &[Range<u64>]) -> Spans {
-        let mut spans = Spans::default();
-        for range in ranges {
-            spans.add(range.clone());
-        }
-        spans
-    }
-
-    #[test]
-    fn address_ranges_join_where_they_touch_and_split_where_part_is_given_back() {
-        let mut held = spans(&[10..20, 40..50, 20..30]);
-        assert_eq!(held.0.iter().map(|(&a, &b)| (a, b)).collect::<Vec<_>>(), [(10, 30), (40, 50)]);
-        held.remove(15..45);
-        assert_eq!(held.0.iter().map(|(&a, &b)| (a, b)).collect::<Vec<_>>(), [(10, 15), (45, 50)]);
-        held.add(0..100);
-        assert_eq!(held.0.len(), 1);
-    }
 
     /// A segment of 64 bytes at 1000 and one of 32 at 5000, with a block in each.
     fn two_segments() -> Trace {

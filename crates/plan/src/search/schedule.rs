@@ -8,12 +8,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use lowtide_core::random::mix;
+
 use crate::options::Techniques;
 use crate::outcome::{Solver, Stopped};
 use crate::prepare::strip::Strip;
 use crate::search::budget::Budget;
 use crate::search::effort::Effort;
-use crate::search::random::mix;
 use crate::solvers::exact::{self, Found, Manner, Memory, TASTES};
 use crate::solvers::greedy::{self, RECIPES};
 use crate::solvers::overlaps::Overlaps;

@@ -14,18 +14,21 @@
 
 mod bits;
 mod rows;
+mod scatter;
 mod skyline;
 mod spots;
 mod survey;
 
+use lowtide_core::random::{Random, mix};
+
+use scatter::scatter;
+use skyline::{FAR, Mark, Refusal, Skyline};
+use spots::{Spot, Spots};
 use survey::{Cover, Survey};
 
 use crate::options::Techniques;
 use crate::prepare::strip::Strip;
 use crate::search::effort::Effort;
-use crate::search::random::{Random, mix, scatter};
-use skyline::{FAR, Mark, Refusal, Skyline};
-use spots::{Spot, Spots};
 
 /// What a search found out.
 #[derive(Clone, PartialEq, Eq, Debug)]

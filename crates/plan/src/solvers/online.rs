@@ -1,7 +1,9 @@
-//! The first plan: bodies in the order in which they begin, each in the hole it fills best. Takes time
-//! proportional to the input, so that even a million buffers have a plan at once.
+//! The first plan: bodies in the order in which they begin, each in the hole it fills best. Sorts
+//! once and takes a logarithmic step per body, so that even a million buffers have a plan at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use lowtide_core::ranges::FreeRuns;
 
 use crate::prepare::strip::{Strip, align_up};
 
@@ -33,62 +35,37 @@ pub(crate) fn place(strip: &Strip) -> Vec<u64> {
     offsets
 }
 
-/// Free ranges below the top, by address and by size; everything from the top up is free.
+/// Free runs below the top; everything from the top up is free.
 struct Holes {
-    by_start: BTreeMap<u64, u64>,
-    by_size: BTreeSet<(u64, u64)>,
+    free: FreeRuns,
     top: u64,
 }
 
 impl Holes {
     fn new(floor: u64) -> Self {
-        Self { by_start: BTreeMap::new(), by_size: BTreeSet::new(), top: floor }
-    }
-
-    fn insert(&mut self, start: u64, end: u64) {
-        if start < end {
-            self.by_start.insert(start, end);
-            self.by_size.insert((end - start, start));
-        }
-    }
-
-    fn remove(&mut self, start: u64) -> Option<u64> {
-        let end = self.by_start.remove(&start)?;
-        self.by_size.remove(&(end - start, start));
-        Some(end)
+        Self { free: FreeRuns::new(), top: floor }
     }
 
     fn take(&mut self, size: u64, align: u64) -> u64 {
-        let fits = |&&(length, start): &&(u64, u64)| align_up(start, align) + size <= start + length;
-        let found = self.by_size.range((size, 0)..).find(fits).copied();
-        if let Some((_, start)) = found
-            && let Some(end) = self.remove(start)
-        {
-            let offset = align_up(start, align);
-            self.insert(start, offset);
-            self.insert(offset + size, end);
+        let fits = |hole: &Range<u64>| align_up(hole.start, align) + size <= hole.end;
+        let found = self.free.tightest(size).find(fits);
+        if let Some(hole) = found {
+            let offset = align_up(hole.start, align);
+            self.free.carve(hole, offset..offset + size);
             return offset;
         }
         // The hole that ends at the top, if there is one, can grow.
-        let last = self.by_start.last_key_value().filter(|&(_, &end)| end == self.top).map(|(&start, _)| start);
-        let start = last.unwrap_or(self.top);
-        self.remove(start);
-        let offset = align_up(start, align);
-        self.insert(start, offset);
+        let last = self.free.ending_at(self.top);
+        let offset = align_up(last.as_ref().map_or(self.top, |hole| hole.start), align);
+        match last.filter(|_| offset < self.top) {
+            Some(hole) => self.free.carve(hole, offset..self.top),
+            None => self.free.insert(self.top..offset),
+        }
         self.top = offset + size;
         offset
     }
 
     fn give(&mut self, offset: u64, size: u64) {
-        let (mut start, mut end) = (offset, offset + size);
-        if let Some(after) = self.remove(end) {
-            end = after;
-        }
-        let before = self.by_start.range(..start).next_back().filter(|&(_, &end)| end == start).map(|(&from, _)| from);
-        if let Some(from) = before {
-            self.remove(from);
-            start = from;
-        }
-        self.insert(start, end);
+        self.free.insert(offset..offset + size);
     }
 }

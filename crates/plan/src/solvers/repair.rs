@@ -3,9 +3,10 @@
 //! Each body carries a penalty that grows whenever it had to push. It goes where the bodies it pushes out
 //! weigh least, so that the ones hard to place end up staying, and the search does not run in circles.
 
+use lowtide_core::random::Random;
+
 use crate::prepare::strip::{Strip, align_up};
 use crate::search::effort::Effort;
-use crate::search::random::Random;
 use crate::solvers::overlaps::Overlaps;
 use crate::solvers::room::{Blocked, PIECES_PER_UNIT, Room};
 

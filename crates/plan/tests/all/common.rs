@@ -86,40 +86,6 @@ pub fn property(cases: u32) -> Config {
     config
 }
 
-/// Chance that starts at a seed.
-pub struct Chance(u64);
-
-impl Chance {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03)
-    }
-
-    /// A number below `limit`, which is not zero.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    /// A number in `lower..upper`.
-    pub fn between(&mut self, lower: u64, upper: u64) -> u64 {
-        lower + self.below(upper - lower)
-    }
-
-    /// True once in `odds` times.
-    pub fn one_in(&mut self, odds: u64) -> bool {
-        self.below(odds) == 0
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
-        }
-    }
-}
-
 /// Enough for the small examples.
 pub const WORK: u64 = 300_000;
 

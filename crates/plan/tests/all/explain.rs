@@ -1,8 +1,7 @@
 //! Explanations against a slow twin: what is said to be saved is what a recount of the changed buffers saves. And how
 //! soon there is one.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::problems::{Features, Gaps, PLAIN, problems};
 use crate::common::{buffer, property, work};
@@ -267,11 +266,8 @@ fn bond(remedy: &Remedy) -> Option<Bond> {
 }
 
 #[test]
-fn a_million_buffers_are_explained_in_seconds() {
-    if cfg!(debug_assertions) {
-        return lowtide_testing::skip("only an optimised build says how long an explanation takes");
-    }
-    let (steps, per_step) = (100, 10_000);
+fn every_change_to_a_long_run_reaches_all_its_steps() {
+    let (steps, per_step) = (40, 500);
     let row = |n: i64| {
         let (begin, place) = (n / per_step * 2 * per_step, n % per_step);
         let kept = place % 4 == 0;
@@ -281,8 +277,17 @@ fn a_million_buffers_are_explained_in_seconds() {
     let problem = Problem::new((0..steps * per_step).map(row).collect());
     let labels: Vec<RawLabel> = (0..steps * per_step).map(|n| (Some((n % 100) as u32 / 50), 0, None, None)).collect();
     let usage = labelled(problem, &labels, (1..=steps).map(|step| step * 2 * per_step - 1));
-    let begin = Instant::now();
     let explanation = explain(&usage, At::Peak, &work(1)).unwrap();
-    assert!(!explanation.remedies.is_empty());
-    assert!(begin.elapsed() < Duration::from_secs(10), "it took {:?}", begin.elapsed());
+    let swaps = explanation.remedies.iter().filter_map(|remedy| match &remedy.change {
+        Change::Swap { absences, .. } => Some(absences),
+        _ => None,
+    });
+    let mut count = 0;
+    for absences in swaps {
+        // The peak comes again in every step: a change to some of them alone would save nothing.
+        let steps_of: BTreeSet<i64> = absences.iter().map(|absence| absence.window.lower / (2 * per_step)).collect();
+        assert_eq!(steps_of.len() as i64, steps, "{absences:?}");
+        count += 1;
+    }
+    assert!(count > 0, "{:?}", explanation.remedies);
 }

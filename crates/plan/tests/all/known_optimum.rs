@@ -2,7 +2,8 @@
 
 use crate::common;
 use crate::common::cuts::{Cut, Style, cut, problem, scale};
-use crate::common::{Chance, peak, plan_of, solved, work};
+use crate::common::{peak, plan_of, solved, work};
+use lowtide_core::random::Random;
 use lowtide_core::{Align, Bytes, Gap, Lifetime, Problem};
 use lowtide_plan::Stopped;
 
@@ -20,12 +21,12 @@ fn assert_optimal(problem: &Problem, height: u64, what: &str) {
 }
 
 /// Runs a test for seeds of a style, each with a rectangle of more parts than the one before.
-fn for_each_cut(style: Style, seeds: u64, most: usize, test: impl Fn(&[Cut], &mut Chance, &str)) {
+fn for_each_cut(style: Style, seeds: u64, most: usize, test: impl Fn(&[Cut], &mut Random, &str)) {
     for seed in 0..seeds {
-        let chance = &mut Chance::new(seed);
+        let random = &mut Random::new(seed);
         let count = 2 + (seed as usize * most) / seeds as usize;
-        let cuts = cut(EVENTS, HEIGHT, count, style, chance);
-        test(&cuts, chance, &format!("{style:?} seed {seed}, {} buffers", cuts.len()));
+        let cuts = cut(EVENTS, HEIGHT, count, style, random);
+        test(&cuts, random, &format!("{style:?} seed {seed}, {} buffers", cuts.len()));
     }
 }
 
@@ -46,8 +47,8 @@ fn buffers_fill_the_gaps_of_others() {
 
 #[test]
 fn a_common_alignment_does_not_raise_the_peak() {
-    for_each_cut(Style::Guillotine, 40, 36, |cuts, chance, what| {
-        let align = [2, 48, 256][chance.below(3) as usize];
+    for_each_cut(Style::Guillotine, 40, 36, |cuts, random, what| {
+        let align = [2, 48, 256][random.below(3) as usize];
         let mut problem = problem(cuts);
         scale(&mut problem, align);
         for buffer in &mut problem.buffers {
@@ -59,7 +60,7 @@ fn a_common_alignment_does_not_raise_the_peak() {
 
 #[test]
 fn sizes_that_alignment_rounds_up_still_fill_the_rectangle() {
-    for_each_cut(Style::Guillotine, 40, 36, |cuts, chance, what| {
+    for_each_cut(Style::Guillotine, 40, 36, |cuts, random, what| {
         let align = 64;
         let mut problem = problem(cuts);
         scale(&mut problem, align);
@@ -67,7 +68,7 @@ fn sizes_that_alignment_rounds_up_still_fill_the_rectangle() {
             buffer.align = Align::new(align).expect("not zero");
             // The first events stay full to the byte, and so does the top: nothing lower exists.
             if cut.lower > 0 && cut.top < HEIGHT {
-                buffer.size = Bytes::new(buffer.size.get() - chance.below(align));
+                buffer.size = Bytes::new(buffer.size.get() - random.below(align));
             }
         }
         assert_optimal(&problem, HEIGHT * align, what);
@@ -77,11 +78,11 @@ fn sizes_that_alignment_rounds_up_still_fill_the_rectangle() {
 #[test]
 fn pins_at_the_offsets_of_a_perfect_plan_leave_it_within_reach() {
     for style in [Style::Guillotine, Style::Pinwheel] {
-        for_each_cut(style, 40, 26, |cuts, chance, what| {
+        for_each_cut(style, 40, 26, |cuts, random, what| {
             let mut problem = problem(cuts);
-            let odds = chance.between(1, 6);
+            let odds = random.between(1, 6);
             for (buffer, cut) in problem.buffers.iter_mut().zip(cuts) {
-                buffer.pin = chance.one_in(odds).then(|| Bytes::new(cut.bottom));
+                buffer.pin = random.one_in(odds).then(|| Bytes::new(cut.bottom));
             }
             assert_optimal(&problem, HEIGHT, what);
         });
@@ -90,10 +91,10 @@ fn pins_at_the_offsets_of_a_perfect_plan_leave_it_within_reach() {
 
 #[test]
 fn pins_and_gaps_together_leave_a_perfect_plan_within_reach() {
-    for_each_cut(Style::Holes, 40, 30, |cuts, chance, what| {
+    for_each_cut(Style::Holes, 40, 30, |cuts, random, what| {
         let mut problem = problem(cuts);
         for (buffer, cut) in problem.buffers.iter_mut().zip(cuts) {
-            buffer.pin = chance.one_in(4).then(|| Bytes::new(cut.bottom));
+            buffer.pin = random.one_in(4).then(|| Bytes::new(cut.bottom));
         }
         assert_optimal(&problem, HEIGHT, what);
     });
@@ -133,11 +134,11 @@ fn a_buffer_with_a_gap_may_rest_on_what_is_not_placed_yet() {
 #[test]
 fn many_small_rectangles_with_pins_and_gaps_are_put_together_again() {
     for seed in 0..1_000 {
-        let chance = &mut Chance::new(seed);
-        let cuts = cut(12, 30, 4 + seed as usize % 16, Style::Holes, chance);
+        let random = &mut Random::new(seed);
+        let cuts = cut(12, 30, 4 + seed as usize % 16, Style::Holes, random);
         let mut problem = problem(&cuts);
         for (buffer, cut) in problem.buffers.iter_mut().zip(&cuts) {
-            buffer.pin = chance.one_in(4).then(|| Bytes::new(cut.bottom));
+            buffer.pin = random.one_in(4).then(|| Bytes::new(cut.bottom));
         }
         assert_optimal(&problem, 30, &format!("seed {seed}"));
     }
@@ -145,11 +146,11 @@ fn many_small_rectangles_with_pins_and_gaps_are_put_together_again() {
 
 #[test]
 fn the_order_of_the_buffers_does_not_change_the_optimum() {
-    let chance = &mut Chance::new(7);
-    let mut cuts = cut(EVENTS, HEIGHT, 16, Style::Guillotine, chance);
+    let random = &mut Random::new(7);
+    let mut cuts = cut(EVENTS, HEIGHT, 16, Style::Guillotine, random);
     for round in 0..20 {
         assert_optimal(&problem(&cuts), HEIGHT, &format!("order {round}"));
-        chance.shuffle(&mut cuts);
+        random.shuffle(&mut cuts);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::common;
 use crate::common::{align, assert_proved, at, buffer, offset, peak, plan_of, pool, solve_it, solved, work};
+use lowtide_core::random::Random;
 use lowtide_core::{Bytes, Class, Pool, PoolIndex, Problem};
 use lowtide_plan::{Blame, Fits, Outcome, Stopped, lower_bound};
 
@@ -43,8 +44,8 @@ fn a_group_above_the_persistent_zone_is_bounded_rightly() {
 fn the_persistent_zone_is_made_low_even_where_a_pin_lies_higher() {
     // Cut so that the first plan of the persistent ones is not the best; the pin would hide that.
     for seed in 0..30 {
-        let chance = &mut common::Chance::new(seed);
-        let cuts = common::cuts::cut(12, 30, 8, common::cuts::Style::Guillotine, chance);
+        let random = &mut Random::new(seed);
+        let cuts = common::cuts::cut(12, 30, 8, common::cuts::Style::Guillotine, random);
         let mut problem = common::cuts::problem(&cuts);
         problem.buffers.iter_mut().for_each(|buffer| buffer.class = Class::Persistent);
         problem.buffers.push(buffer("t", 0, 12, 50));
@@ -89,7 +90,7 @@ fn what_does_not_fit_spills_and_only_as_much_as_must() {
 
 #[test]
 fn nothing_spills_where_everything_fits() {
-    let problem = common::cuts::cut(30, 400, 20, common::cuts::Style::Pinwheel, &mut common::Chance::new(1));
+    let problem = common::cuts::cut(30, 400, 20, common::cuts::Style::Pinwheel, &mut Random::new(1));
     let mut problem = common::cuts::problem(&problem);
     problem.pools = vec![pool("fast", 400, Some(1)), Pool::unlimited("slow")];
     let outcome = solved(&problem, &work(5_000_000));

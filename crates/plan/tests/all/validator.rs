@@ -4,7 +4,8 @@
 use crate::common;
 use crate::common::oracle::faults;
 use crate::common::problems::{EVERYTHING, MIXED, by_seed, mixed, problems, with_spill};
-use crate::common::{Chance, at, briefly, buffer, plan_of, property, solved};
+use crate::common::{at, briefly, buffer, plan_of, property, solved};
+use lowtide_core::random::Random;
 use lowtide_core::{
     Align, BufferIndex, Bytes, Class, Gap, Lifetime, Placement, Plan, Pool, PoolIndex, Problem, Window,
 };
@@ -213,7 +214,7 @@ fn every_verdict_names_its_buffers_in_words() {
 }
 
 /// Breaks a plan that holds, once in every way that applies, and expects the fault to be found.
-fn break_in_every_way(problem: &Problem, right: &Plan, chance: &mut Chance, what: &str) {
+fn break_in_every_way(problem: &Problem, right: &Plan, random: &mut Random, what: &str) {
     let count = problem.buffers.len() as u64;
     let expect = |broken: &Plan, fits: &dyn Fn(Verdict) -> bool, how: &str| {
         let verdict = validate(problem, broken);
@@ -221,7 +222,7 @@ fn break_in_every_way(problem: &Problem, right: &Plan, chance: &mut Chance, what
         assert!(faults(problem, broken).contains(&verdict), "{what}, {how}: {verdict:?}");
     };
     for _ in 0..20 {
-        let index = at(chance.below(count) as usize);
+        let index = at(random.below(count) as usize);
         let (shape, place) = (problem.buffer(index), right.placement(index));
         if shape.align.get() > 1 {
             let broken = moved(problem, right, index, Placement { offset: place.offset + Bytes::new(1), ..place });
@@ -233,7 +234,7 @@ fn break_in_every_way(problem: &Problem, right: &Plan, chance: &mut Chance, what
             expect(&broken, &|verdict| verdict == Verdict::Moved(index), "off its pin");
         }
         // Onto another that is alive with it and is no kin.
-        let other = at(chance.below(count) as usize);
+        let other = at(random.below(count) as usize);
         let kin = |sets: &[Vec<BufferIndex>]| sets.iter().flatten().any(|&member| member == index || member == other);
         let plain = |buffer: BufferIndex| {
             let shape = problem.buffer(buffer);
@@ -281,7 +282,7 @@ fn plans_with_all_relations_are_valid_until_they_are_broken() {
     for seed in 0..40 {
         let problem = mixed(seed, 30);
         let outcome = solved(&problem, &briefly(5_000));
-        break_in_every_way(&problem, plan_of(&outcome), &mut Chance::new(seed), &format!("seed {seed}"));
+        break_in_every_way(&problem, plan_of(&outcome), &mut Random::new(seed), &format!("seed {seed}"));
     }
 }
 
@@ -294,7 +295,7 @@ fn plans_with_spills_are_valid_until_they_are_broken() {
         }
         let outcome = solved(&problem, &briefly(5_000));
         let plan = plan_of(&outcome);
-        break_in_every_way(&problem, plan, &mut Chance::new(seed), &format!("seed {seed}"));
+        break_in_every_way(&problem, plan, &mut Random::new(seed), &format!("seed {seed}"));
         if let Some(&spilled) = outcome.spilled.first() {
             let mut missing = problem.clone();
             missing.pools[0].spill = None;
@@ -366,11 +367,11 @@ fn plans_with_one_buffer_moved_are_judged_as_event_by_event() {
     for seed in 0..60 {
         let problem = if seed % 2 == 0 { mixed(seed, 24) } else { by_seed(seed, 24, 20, MIXED_WITHOUT_TIES) };
         let outcome = solved(&problem, &briefly(5_000));
-        let chance = &mut Chance::new(seed);
+        let random = &mut Random::new(seed);
         for _ in 0..50 {
-            let index = at(chance.below(24) as usize);
+            let index = at(random.below(24) as usize);
             let align = problem.buffer(index).align.get();
-            let offset = Bytes::new(chance.below(600 / align) * align);
+            let offset = Bytes::new(random.below(600 / align) * align);
             let placement = Placement { offset, ..plan_of(&outcome).placement(index) };
             assert_agreement(&problem, &moved(&problem, plan_of(&outcome), index, placement));
         }

@@ -33,7 +33,7 @@ impl Findings {
             text: words::remedy(usage, explanation.moment.time, remedy),
         };
         Self {
-            late: explanation.late.iter().map(|late| words::late_with_cost(usage, late)).collect(),
+            late: explanation.late.iter().map(|late| words::late(usage, late)).collect(),
             remedies: explanation.remedies.iter().map(remedy).collect(),
         }
     }

@@ -38,7 +38,7 @@ pub fn moment_parts(usage: &Usage, explanation: &Explanation) -> Vec<String> {
 fn alive(usage: &Usage, explanation: &Explanation) -> Vec<String> {
     let total = explanation.moment.live.get().max(1);
     let count = explanation.alive.len();
-    let mut lines = vec![format!("alive there: {}, by size and place", counted(count, "buffer"))];
+    let mut lines = vec![format!("alive at this moment: {}, by size and place", counted(count, "buffer"))];
     lines.push(format!("  {:>10} {:>6} {:>11} {:>11}  {}", "bytes", "share", "since", "until", "what"));
     let (shown, rest) = explanation.alike.split_at(explanation.alike.len().min(ROWS));
     for Alike { buffers, bytes } in shown {
@@ -90,9 +90,9 @@ fn late(late: &[String]) -> Vec<String> {
 
 fn remedies(remedies: &[Finding]) -> Vec<String> {
     if remedies.is_empty() {
-        return vec![String::new(), "no single change was found that lowers it".to_owned()];
+        return vec![String::new(), "no single change was found that lowers the peak".to_owned()];
     }
-    let mut lines = vec![String::new(), "what would lower it, one change at a time".to_owned()];
+    let mut lines = vec![String::new(), "what would lower the peak, one change at a time".to_owned()];
     for (place, Finding { saves, leaves, text }) in remedies.iter().enumerate() {
         lines.extend(wrapped(&format!("−{saves}, to {leaves}: {text}"), &format!("{:>3}. ", place + 1), "     "));
     }

@@ -10,20 +10,24 @@ use crate::{counted, line, thousands};
 pub fn remedy(usage: &Usage, moment: i64, remedy: &Remedy) -> String {
     match &remedy.change {
         Change::InPlace { pairs } => of_pairs(usage, pairs, |input, output| {
-            format!("in place: write {output} over {input}, which goes once that is there")
+            format!("in place: write {output} over {input}, which is not needed any more")
         }),
         Change::Order { pairs } => of_pairs(usage, pairs, |gone, made| {
-            format!("order: let go of {gone} before {made} is made, if that does not need it, instead of shortly after")
+            format!(
+                "order: free {gone} before {made} is allocated instead of shortly after, where the second does not need the first"
+            )
         }),
         Change::Release(release) => sooner(usage, release),
         Change::Split { family, parts } => {
-            format!("split: make {} in {parts} parts, one after the other", self::family(usage, family))
+            format!("split: make {} in {parts} parts, one after the other", noun(usage, family))
         }
         Change::Swap { family, absences, per_step } => swap(usage, moment, family, absences, *per_step),
         Change::Alignment { .. } => "alignment: do without it".to_owned(),
-        Change::Plan => "layout: serve the plan instead of what the recorded allocator did (`lowtide run --device`; \
-                         PyTorch's `expandable_segments:True` wins part of it back)"
-            .to_owned(),
+        Change::Plan => {
+            "layout: serve the plan instead of the recorded allocator's layout (`lowtide run --device`; PyTorch's \
+                         `expandable_segments:True` saves part of it)"
+                .to_owned()
+        }
     }
 }
 
@@ -31,7 +35,8 @@ fn of_pairs(usage: &Usage, pairs: &[(BufferIndex, BufferIndex)], say: impl Fn(St
     let Some(&(first, second)) = pairs.first() else { return String::new() };
     let others = match pairs.len() - 1 {
         0 => String::new(),
-        others => format!(", and so {} more", counted(others, "time")),
+        1 => "; the same for one similar pair".to_owned(),
+        others => format!("; the same for {} similar pairs", thousands(others)),
     };
     say(buffer(usage, first), buffer(usage, second)) + &others
 }
@@ -45,54 +50,60 @@ pub fn measure(change: &Change) -> &'static str {
     }
 }
 
-/// Why something was late and what that cost, in a sentence.
-pub(crate) fn late_with_cost(usage: &Usage, late: &Late) -> String {
-    let cost = if late.saves > Bytes::ZERO {
-        format!("at a cost of {}", late.saves)
-    } else {
-        "at no cost, because another moment is as high".to_owned()
+/// What was freed too late, why, and what that costs, in a sentence.
+pub(crate) fn late(usage: &Usage, Late { release, saves, .. }: &Late) -> String {
+    let Release { family, why, .. } = release;
+    let what = noun(usage, family);
+    let raises = match *saves {
+        Bytes::ZERO => "does not raise the peak, because another moment is as high".to_owned(),
+        saves => format!("raises the peak by {saves}"),
     };
-    format!("{} alive there {cost}: {}", late.bytes, self::late(usage, late))
-}
-
-/// Why something was late, in a sentence.
-pub fn late(usage: &Usage, late: &Late) -> String {
-    let Release { family, why, .. } = &late.release;
-    let (was, it) = if family.alive.len() == 1 { ("was", "it") } else { ("were", "them") };
-    let what = self::family(usage, family);
     match *why {
         Lateness::NotDone { freed } => {
             let lag = lag(usage, family, freed);
-            format!("the program had let go of {what}; the device was done with {it} {lag} later")
+            format!("The device used {what} for {lag} after the program freed {}, which {raises}", pronoun(family))
         }
         Lateness::Replaced { by } => {
-            let successor = by.map(|by| format!(" {}", id(usage, by))).unwrap_or_default();
+            let successor =
+                by.map_or_else(|| "a successor".to_owned(), |by| format!("the successor {}", id(usage, by)));
             let until = if usage.steps.is_empty() { "until" } else { "from one step until the next had made" };
-            format!("{what} {was} kept {until} a successor{successor}")
+            let made = if usage.steps.is_empty() { " was made" } else { "" };
+            format!("Keeping {what} {until} {successor}{made} {raises}")
         }
-        Lateness::Leak { per_step } => format!("each step leaves {per_step} more behind: {what}"),
+        Lateness::Leak { per_step } => format!("Each step leaves {per_step} more behind, which {raises}: {what}"),
         Lateness::JustAfter { events } => {
-            format!("{what} went {} after that moment", counted(events as usize, "event"))
+            let earlier = format!("Freeing {what} {} earlier", counted(events as usize, "event"));
+            match *saves {
+                Bytes::ZERO => format!("{earlier} would not lower the peak, because another moment is as high"),
+                saves => format!("{earlier} would lower the peak by {saves}"),
+            }
         }
     }
 }
 
-/// Letting go sooner, as something to do.
+/// Freeing earlier, as something to do.
 fn sooner(usage: &Usage, Release { family, why, .. }: &Release) -> String {
-    let what = self::family(usage, family);
+    let (what, it) = (noun(usage, family), pronoun(family));
     match *why {
         Lateness::NotDone { freed } => {
             let lag = lag(usage, family, freed);
-            format!("wait: have the device done with {what} when the program lets go, not {lag} later; fewer in flight")
+            format!(
+                "wait: keep fewer in flight, so that the device is done with {what} when the program frees {it}, not {lag} later"
+            )
         }
         Lateness::Replaced { .. } => {
-            let was = if family.alive.len() == 1 { "it was" } else { "they were" };
             let when = if usage.steps.is_empty() { "before a successor is made" } else { "when its step ends" };
-            format!("release: let go of {what} {when}, for example with `del`; {was} kept until replaced")
+            format!("release: free {what} {when}, for example with `del`, instead of keeping {it} until then")
         }
-        Lateness::Leak { per_step } => format!("leak: each step leaves {per_step} more behind; let go of {what}"),
-        Lateness::JustAfter { .. } => format!("release: let go of {what} sooner"),
+        Lateness::Leak { per_step } => format!("leak: free {what}; each step leaves {per_step} more behind"),
+        Lateness::JustAfter { events } => {
+            format!("release: free {what} {} earlier", counted(events as usize, "event"))
+        }
     }
+}
+
+fn pronoun(family: &Family) -> &'static str {
+    if family.alive.len() == 1 && family.elsewhere.is_empty() { "it" } else { "them" }
 }
 
 /// How long the device took after the program had let go.
@@ -102,11 +113,11 @@ fn lag(usage: &Usage, family: &Family, freed: i64) -> String {
 }
 
 fn swap(usage: &Usage, moment: i64, family: &Family, absences: &[Absence], per_step: Bytes) -> String {
-    let what = self::family(usage, family);
+    let what = noun(usage, family);
     let step = usage.step_at(moment);
     let mut here = absences.iter().filter(|absence| usage.step_at(absence.window.lower) == step);
     let Some(first) = here.clone().find(|absence| absence.window.lower <= moment).or_else(|| here.next()) else {
-        return format!("swap: move {what} to the host and back; {per_step} out and back");
+        return format!("swap: move {what} to the host and back; {per_step} each way");
     };
     let in_step = || absences.iter().filter(|absence| usage.step_at(absence.window.lower) == step);
     let is_one = in_step().all(|absence| absence.window == first.window);
@@ -114,7 +125,11 @@ fn swap(usage: &Usage, moment: i64, family: &Family, absences: &[Absence], per_s
     let to = in_step().map(|absence| absence.window.upper).max().unwrap_or(first.window.upper);
     let when = format!("from event {} to {}", event(from), event(to));
     let length = between(usage, from, to);
-    let away = if is_one { format!("{when}, {length}") } else { format!("each for a while {when}, {length} in all") };
+    let away = if is_one {
+        format!("{when}, {length}")
+    } else {
+        format!("each for a part of the time {when}, {length} in all")
+    };
     let often = if usage.steps.is_empty() { "in all" } else { "a step" };
     format!("swap: move {what} to the host and back, {away}; {per_step} {often} each way")
 }
@@ -144,25 +159,27 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
 }
 
 /// A family as a noun.
-fn family(usage: &Usage, family: &Family) -> String {
+fn noun(usage: &Usage, family: &Family) -> String {
     let Some(&first) = family.alive.first() else { return "nothing".to_owned() };
     let size = usage.problem.buffer(first).size;
     let place = place(usage, first).map(|line| format!(" from {line}")).unwrap_or_default();
     let count = family.alive.len();
     let total: Bytes = family.alive.iter().map(|&buffer| usage.problem.buffer(buffer).size).sum();
-    let others = match family.elsewhere.len() {
-        0 => String::new(),
-        others => format!(" and {} alike", thousands(others)),
-    };
-    match family.bond {
-        _ if count == 1 => format!("{}{others}", buffer(usage, first)),
-        Bond::Tensor | Bond::Alike => format!("the {} of {size}{place}{others}", thousands(count)),
-        Bond::Site => format!("all {}{place} ({total}){others}", thousands(count)),
+    let all = if count == 2 { "both buffers".to_owned() } else { format!("all {} buffers", thousands(count)) };
+    let alive = match family.bond {
+        _ if count == 1 => buffer(usage, first),
+        Bond::Tensor | Bond::Alike => format!("{all} of {size}{place}"),
+        Bond::Site => format!("{all}{place} ({total})"),
         Bond::Category => {
             let category = usage.label(first).category.map_or("", |category| usage.text(category));
-            format!("all {} of category {category} ({total}){others}", thousands(count))
+            format!("{all} of category {category} ({total})")
         }
-        Bond::Together => format!("{} that are there together ({total}){others}", counted(count, "buffer")),
+        Bond::Together => format!("{} that are alive together ({total})", counted(count, "buffer")),
+    };
+    match family.elsewhere.len() {
+        0 => alive,
+        1 => format!("{alive} and one similar buffer"),
+        others => format!("{alive} and {} similar buffers", thousands(others)),
     }
 }
 

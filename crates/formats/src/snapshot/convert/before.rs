@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use lowtide_core::Bytes;
+use lowtide_core::ranges::{RangeMap, RangeSet};
 
 use super::occupancy::{Held, Missing, Occupancy};
-use super::ranges::Ranges;
 use crate::snapshot::contents::words::Word;
 use crate::snapshot::contents::{ABSENT, Contents, EventRecord, SegmentRecord};
 use crate::snapshot::note::Note;
@@ -23,7 +23,7 @@ pub(crate) struct Device {
     /// Its segments, by their places, in the order of their addresses.
     segments: Vec<u32>,
     /// What it released while events were recorded.
-    released: Ranges<()>,
+    released: RangeSet,
     pub(crate) ranges: Vec<RangeBefore>,
     pub(crate) blocks: Vec<BlockBefore>,
     /// Whether its events tell when the device finished with blocks; recordings may leave that out.
@@ -107,23 +107,29 @@ impl Device {
 
     /// Goes back from the segments at the end through what was reserved and released.
     fn find_ranges(&mut self, contents: &Contents, differences: &mut Differences) {
-        let mut reserved = Ranges::default();
+        let mut reserved = RangeMap::new();
         for &SegmentRecord { address, bytes, stream, stack, .. } in self.segments(contents) {
-            differences.odd_segments += u64::from(!reserved.add(address, bytes, (stream, stack)));
+            differences.odd_segments += u64::from(reserved.insert(address..address + bytes, (stream, stack)) > 0);
         }
         for EventRecord { action, address, bytes, stream, .. } in self.events(contents).rev() {
+            let range = || address..address + bytes;
             let fits = match Word::at(action) {
                 Some(Word::SegmentFree | Word::SegmentUnmap) => {
-                    self.released.add(address, bytes, ());
-                    reserved.add(address, bytes, (stream, ABSENT))
+                    self.released.insert(range());
+                    reserved.insert(range(), (stream, ABSENT)) == 0
                 }
-                Some(Word::SegmentAlloc | Word::SegmentMap) => reserved.remove(address, bytes),
+                Some(Word::SegmentAlloc | Word::SegmentMap) => reserved.remove(range()) == bytes,
                 _ => true,
             };
             differences.odd_segments += u64::from(!fits);
         }
-        let range = |(address, bytes, (stream, stack))| RangeBefore { address, bytes, stream, stack };
-        self.ranges = reserved.iter().map(range).collect();
+        let before = |(range, &(stream, stack)): (Range<u64>, _)| RangeBefore {
+            address: range.start,
+            bytes: range.end - range.start,
+            stream,
+            stack,
+        };
+        self.ranges = reserved.iter().map(before).collect();
     }
 
     /// Goes through the events, then compares what they leave alive with the segments.

@@ -1,4 +1,5 @@
-//! A set of small numbers as a bitmap that is quick to walk.
+//! A set of small numbers as a bitmap that is quick to walk. The crate `fixedbitset` has no way to the next or last member
+//! from some place on, which is what the search asks for all the time.
 
 /// A subset of `0..length`.
 #[derive(Clone, Debug, Default)]

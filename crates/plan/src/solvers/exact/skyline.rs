@@ -4,12 +4,14 @@
 
 mod shapes;
 
+use lowtide_core::random::mix;
+
 use shapes::{NOBODY, Shape, shapes};
 
+use super::bits::Bits;
+use super::rows::Rows;
+use super::scatter::scatter;
 use crate::prepare::strip::{Piece, Strip, align_up};
-use crate::search::random::{mix, scatter};
-use crate::solvers::exact::bits::Bits;
-use crate::solvers::exact::rows::Rows;
 
 /// Higher than anything.
 pub(crate) const FAR: u64 = u64::MAX;

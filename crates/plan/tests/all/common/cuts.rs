@@ -1,8 +1,9 @@
 //! Problems whose optimum is known: a rectangle of time and bytes, cut into buffers that fill it.
 
+use lowtide_core::random::Random;
 use lowtide_core::{Bytes, Gap, Lifetime, Problem};
 
-use super::{Chance, buffer};
+use super::buffer;
 
 /// A buffer where the rectangle was cut: some events, some bytes, and when it leaves its place to others.
 #[derive(Clone, Debug)]
@@ -37,14 +38,14 @@ impl Cut {
     }
 
     /// Two parts by one straight cut, where there is room for one.
-    fn halves(&self, chance: &mut Chance) -> Option<Vec<Self>> {
+    fn halves(&self, random: &mut Random) -> Option<Vec<Self>> {
         let (events, bytes) = (self.events() > 1, self.bytes() > 1);
         let Self { lower, upper, bottom, top, .. } = *self;
-        if events && (!bytes || chance.one_in(2)) {
-            let time = chance.between(lower + 1, upper);
+        if events && (!bytes || random.one_in(2)) {
+            let time = random.between(lower + 1, upper);
             Some(vec![Self::part(lower, time, bottom, top), Self::part(time, upper, bottom, top)])
         } else if bytes {
-            let height = chance.between(bottom + 1, top);
+            let height = random.between(bottom + 1, top);
             Some(vec![Self::part(lower, upper, bottom, height), Self::part(lower, upper, height, top)])
         } else {
             None
@@ -52,16 +53,16 @@ impl Cut {
     }
 
     /// Five parts around a middle one, which no sequence of straight cuts makes.
-    fn pinwheel(&self, chance: &mut Chance) -> Option<Vec<Self>> {
+    fn pinwheel(&self, random: &mut Random) -> Option<Vec<Self>> {
         if self.events() < 3 || self.bytes() < 3 {
             return None;
         }
         let Self { lower, upper, bottom, top, .. } = *self;
-        let left = chance.between(lower + 1, upper - 1);
-        let right = chance.between(left + 1, upper);
-        let low = chance.between(bottom + 1, top - 1);
-        let high = chance.between(low + 1, top);
-        Some(if chance.one_in(2) {
+        let left = random.between(lower + 1, upper - 1);
+        let right = random.between(left + 1, upper);
+        let low = random.between(bottom + 1, top - 1);
+        let high = random.between(low + 1, top);
+        Some(if random.one_in(2) {
             vec![
                 Self::part(lower, right, bottom, low),
                 Self::part(right, upper, bottom, high),
@@ -81,12 +82,12 @@ impl Cut {
     }
 
     /// The same buffer with a hole in its life, and what fills the hole.
-    fn hole(&self, chance: &mut Chance) -> Option<Vec<Self>> {
+    fn hole(&self, random: &mut Random) -> Option<Vec<Self>> {
         if self.events() < 3 || self.gap.is_some() {
             return None;
         }
-        let from = chance.between(self.lower + 1, self.upper - 1);
-        let to = chance.between(from + 1, self.upper);
+        let from = random.between(self.lower + 1, self.upper - 1);
+        let to = random.between(from + 1, self.upper);
         Some(vec![Self { gap: Some((from, to)), ..self.clone() }, Self::part(from, to, self.bottom, self.top)])
     }
 }
@@ -101,22 +102,22 @@ pub enum Style {
 }
 
 /// Cuts a rectangle until there are at least `count` parts.
-pub fn cut(events: u64, bytes: u64, count: usize, style: Style, chance: &mut Chance) -> Vec<Cut> {
+pub fn cut(events: u64, bytes: u64, count: usize, style: Style, random: &mut Random) -> Vec<Cut> {
     let mut cuts = vec![Cut::whole(events, bytes)];
     let mut misses = 0;
     while cuts.len() < count && misses < 1_000 {
         // The largest of a few, so that parts stay of similar size.
-        let picks = (0..3).map(|_| chance.below(cuts.len() as u64) as usize).collect::<Vec<_>>();
+        let picks = (0..3).map(|_| random.below(cuts.len() as u64) as usize).collect::<Vec<_>>();
         let pick = picks.into_iter().max_by_key(|&pick| cuts[pick].area()).unwrap_or(0);
         let whole = &cuts[pick];
         let parts = match style {
             _ if whole.gap.is_some() => None,
-            Style::Guillotine => whole.halves(chance),
-            Style::Pinwheel => whole.pinwheel(chance),
-            Style::Holes => match chance.below(4) {
-                0 => whole.pinwheel(chance),
-                1 => whole.hole(chance),
-                _ => whole.halves(chance),
+            Style::Guillotine => whole.halves(random),
+            Style::Pinwheel => whole.pinwheel(random),
+            Style::Holes => match random.below(4) {
+                0 => whole.pinwheel(random),
+                1 => whole.hole(random),
+                _ => whole.halves(random),
             },
         };
         match parts {
@@ -127,7 +128,7 @@ pub fn cut(events: u64, bytes: u64, count: usize, style: Style, chance: &mut Cha
             None => misses += 1,
         }
     }
-    chance.shuffle(&mut cuts);
+    random.shuffle(&mut cuts);
     cuts
 }
 

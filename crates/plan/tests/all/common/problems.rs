@@ -1,11 +1,12 @@
 //! Small problems for properties, and larger ones by seed: buffers first, then what binds those that can be bound.
 
+use lowtide_core::random::Random;
 use lowtide_core::{Align, BufferIndex, Bytes, Class, Gap, Lifetime, Pool, PoolIndex, Problem, Window};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::{Chance, at, buffer};
+use super::{at, buffer};
 
 /// Which gaps buffers may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,30 +118,30 @@ pub fn problems(features: Features) -> impl Strategy<Value = Problem> {
 
 /// A problem of `count` buffers over `events`, in one pool.
 pub fn by_seed(seed: u64, count: usize, events: u64, features: Features) -> Problem {
-    let chance = &mut Chance::new(seed);
+    let random = &mut Random::new(seed);
     let raws: Vec<Raw> = (0..count)
         .map(|_| Raw {
-            lower: chance.below(events) as i64,
-            length: if chance.one_in(5) { chance.below(events) } else { chance.below(events / 6 + 2) } as i64,
-            size: chance.below(1 << 30),
-            align: chance.below(6) as usize,
-            gaps: (0..chance.below(3))
+            lower: random.below(events) as i64,
+            length: if random.one_in(5) { random.below(events) } else { random.below(events / 6 + 2) } as i64,
+            size: random.below(1 << 30),
+            align: random.below(6) as usize,
+            gaps: (0..random.below(3))
                 .map(|_| {
-                    let window = chance.one_in(2).then(|| (chance.below(1 << 20), chance.below(1 << 20)));
-                    (chance.below(4) as i64, chance.between(1, 6) as i64, window)
+                    let window = random.one_in(2).then(|| (random.below(1 << 20), random.below(1 << 20)));
+                    (random.below(4) as i64, random.between(1, 6) as i64, window)
                 })
                 .collect(),
-            pin: chance.one_in(20).then(|| chance.below(1 + features.size)),
-            persistent: chance.one_in(6),
+            pin: random.one_in(20).then(|| random.below(1 + features.size)),
+            persistent: random.one_in(6),
         })
         .collect();
     let mut relations = RawRelations { aliases: Vec::new(), contiguous: Vec::new(), may_share: Vec::new() };
     for number in 0..count / 12 {
-        let pick = |chance: &mut Chance| chance.below(count as u64) as usize;
-        let set: Vec<usize> = (0..chance.between(2, 4)).map(|_| pick(chance)).collect();
+        let pick = |random: &mut Random| random.below(count as u64) as usize;
+        let set: Vec<usize> = (0..random.between(2, 4)).map(|_| pick(random)).collect();
         let sets = if number % 2 == 0 { &mut relations.aliases } else { &mut relations.contiguous };
         sets.push(set);
-        relations.may_share.push((pick(chance), pick(chance)));
+        relations.may_share.push((pick(random), pick(random)));
     }
     let mut problem = build(&raws, &relations, features);
     // Pins that contradict each other are another test's subject.

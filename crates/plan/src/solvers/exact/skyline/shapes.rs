@@ -1,7 +1,7 @@
 //! Bodies as the complete search sees them, and which of them are interchangeable.
 
 use crate::prepare::strip::{Strip, align_up};
-use crate::search::random::scatter;
+use crate::solvers::exact::scatter::scatter;
 
 /// Stands for no body.
 pub(crate) const NOBODY: u32 = u32::MAX;
