@@ -198,7 +198,7 @@ pub struct Absence {
     /// Which buffer.
     pub buffer: BufferIndex,
     /// While it is away.
-    pub window: Lifetime,
+    pub interval: Lifetime,
 }
 
 /// Which peak a change lowers.

@@ -2,6 +2,21 @@
 //!
 //! Everything here is plain data and arithmetic. Nothing does I/O, reads a clock or solves anything; the
 //! other crates turn files into these types, plans out of them, and pictures of both.
+//!
+//! ```
+//! use lowtide_core::{Buffer, Bytes, Lifetime, Problem};
+//!
+//! let alive = |lower, upper| Lifetime { lower, upper };
+//! let weights = Buffer::new("weights", alive(0, 9), "1.5KiB".parse()?);
+//! let input = Buffer::new("input", alive(0, 3), Bytes::new(512));
+//! let output = Buffer::new("output", alive(3, 9), Bytes::new(512));
+//! assert!(!input.lifetime.overlaps(output.lifetime), "one may lie where the other was");
+//! let problem = Problem::new(vec![weights, input, output]);
+//! problem.check()?;
+//! assert_eq!(problem.buffers[0].size.to_string(), "1.5 KiB");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 #![forbid(unsafe_code)]
 
 mod bytes;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use lowtide_core::{Problem, Trace};
 
-use crate::json::{self, Kind};
+use crate::json::{self, Document};
 use crate::reading::header::{Dialect, Header};
 use crate::reading::open::{Opened, open};
 use crate::usage::html;
@@ -46,8 +46,8 @@ impl Input {
             Opened::Pickle(reader) => snapshot::read(reader).map(Self::Snapshot),
             Opened::Html(start, rest) => html::read(start, rest).map(Self::Report),
             Opened::Json(text) => match json::kind(&text, "`problem` or `plan`")? {
-                Kind::Problem => problem::read(&text).map(Self::Problem),
-                Kind::Plan => plan::read_json(&text).map(Self::Plan),
+                Document::Problem => problem::read(&text).map(Self::Problem),
+                Document::Plan => plan::read_json(&text).map(Self::Plan),
             },
         }
     }

@@ -19,7 +19,7 @@ pub(crate) const VERSION: u64 = 1;
 
 /// What a JSON file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum Document {
     Problem,
     Plan,
 }
@@ -32,12 +32,12 @@ struct Probe<'a> {
     version: Option<&'a RawValue>,
 }
 
-/// The kind of a JSON text whose version is known; `expected` names the kinds that would do.
-pub(crate) fn kind(text: &[u8], expected: &'static str) -> Result<Kind, Error> {
+/// Which document a JSON text is, where its version is known; `expected` names those that would do.
+pub(crate) fn kind(text: &[u8], expected: &'static str) -> Result<Document, Error> {
     let probe: Probe<'_> = read(text)?;
     let kind = match probe.kind.as_deref() {
-        Some("problem") => Kind::Problem,
-        Some("plan") => Kind::Plan,
+        Some("problem") => Document::Problem,
+        Some("plan") => Document::Plan,
         other => {
             let found = other.map_or_else(|| "missing".to_owned(), |kind| format!("`{}`", shorten(kind)));
             return Err(Error::new(ErrorKind::WrongKind { found, expected }));
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn kinds_and_versions_that_are_unknown_have_names() {
         let kind = |text: &str| kind(text.as_bytes(), "`problem`").map_err(|error| error.kind);
-        assert_eq!(kind(r#"{"kind":"plan","version":1,"x":[]}"#).unwrap(), Kind::Plan);
+        assert_eq!(kind(r#"{"kind":"plan","version":1,"x":[]}"#).unwrap(), Document::Plan);
         assert!(matches!(kind(r#"{"kind":"graph","version":1}"#), Err(ErrorKind::WrongKind { .. })));
         assert!(matches!(kind("{}"), Err(ErrorKind::WrongKind { .. })));
         assert!(matches!(kind(r#"{"kind":"plan","version":2}"#), Err(ErrorKind::UnknownVersion { .. })));

@@ -3,6 +3,22 @@
 //!
 //! Readers work over any [`Read`](std::io::Read), stop at fixed [`limits`] and refuse what they do not understand
 //! with an [`Error`] that has a row and a remedy. Nothing here opens a path, solves or allocates for others.
+//!
+//! ```
+//! use lowtide_formats::{Input, write_problem};
+//!
+//! let table = "id,lower,upper,size\na,0,3,64\nb,2,5,32\n";
+//! let Input::Lifetimes(lifetimes) = Input::read(table.as_bytes())? else { panic!("another format") };
+//! assert_eq!(lifetimes.problem.buffers.len(), 2);
+//! let mut json = Vec::new();
+//! write_problem(&lifetimes.problem, &mut json)?;
+//! assert!(matches!(Input::read(&*json)?, Input::Problem(problem) if problem == lifetimes.problem));
+//!
+//! let error = Input::read("id,lower,upper,size\na,0,3,12x\n".as_bytes()).unwrap_err();
+//! assert_eq!(error.row, Some(2));
+//! # Ok::<(), lowtide_formats::Error>(())
+//! ```
+
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,6 +1,6 @@
 //! Trace CSV: one event of a recorded run per row, read and written whole or, by a recorder, row by row.
 
-mod ledger;
+mod live_blocks;
 mod read;
 mod rows;
 mod write;

@@ -6,6 +6,7 @@
 //! `swap` and `layout` for remedies, of which `choice` picks those worth telling.
 
 mod account;
+mod analysis;
 mod choice;
 mod curve;
 mod edit;
@@ -13,7 +14,6 @@ mod families;
 mod late;
 mod layout;
 mod neighbours;
-mod scene;
 mod split;
 mod swap;
 #[cfg(test)]
@@ -25,9 +25,9 @@ use crate::options::Options;
 use crate::recorded::lifetimes::StepError;
 use crate::solve::SolveError;
 use account::Account;
+use analysis::{Analysis, CANDIDATES};
 use curve::Curve;
 use families::Families;
-use scene::{CANDIDATES, Scene};
 
 /// Which moment to explain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,12 +84,12 @@ pub fn explain(usage: &Usage, at: At, options: &Options) -> Result<Explanation, 
     let span = Lifetime { lower: usage.span().start, upper: usage.span().end };
     let scope = scope(usage, at, span)?;
     let account = Account::new(&usage.problem)?;
-    let curve = Curve::new(&account.steps());
+    let curve = Curve::new(&account.deltas());
     let moment = highest_moment(usage, &curve, scope);
     let alive = alive_at(&account, moment.time);
     let families = Families::new(usage);
     let present = alive.iter().map(|alive| alive.buffer).collect();
-    let scene = Scene {
+    let analysis = Analysis {
         usage,
         account: &account,
         curve: &curve,
@@ -100,19 +100,19 @@ pub fn explain(usage: &Usage, at: At, options: &Options) -> Result<Explanation, 
         alive: &alive,
         present,
     };
-    let late = late::late(&scene);
-    let mut remedies = late::remedies(&scene, &late);
-    remedies.extend(neighbours::in_place(&scene));
-    remedies.extend(neighbours::order(&scene));
-    let families = scene.families.of_alive(&alive, CANDIDATES);
-    remedies.extend(split::splits(&scene, &families));
-    remedies.extend(swap::swaps(&scene, &families));
+    let late = late::late(&analysis);
+    let mut remedies = late::remedies(&analysis, &late);
+    remedies.extend(neighbours::in_place(&analysis));
+    remedies.extend(neighbours::order(&analysis));
+    let families = analysis.families.of_alive(&alive, CANDIDATES);
+    remedies.extend(split::splits(&analysis, &families));
+    remedies.extend(swap::swaps(&analysis, &families));
     let mut planned = layout::at_hand(usage);
     if at == At::Peak {
         planned = layout::planned(usage, options)?;
         remedies.extend(layout::remedies(usage, planned, options)?);
     }
-    let alike = scene.families.alike(&alive);
+    let alike = analysis.families.alike(&alive);
     let (peak, remedies) = (highest_moment(usage, &curve, span), choice::chosen(&usage.problem, remedies));
     Ok(Explanation { moment, peak, scope, planned, alive, alike, late, remedies })
 }
@@ -122,7 +122,7 @@ pub fn live(problem: &Problem) -> Result<Vec<(i64, Bytes)>, ProblemError> {
     problem.check()?;
     let mut level = 0_i64;
     let mut points: Vec<(i64, Bytes)> = Vec::new();
-    for moment in Account::new(problem)?.steps().chunk_by(|a, b| a.0 == b.0) {
+    for moment in Account::new(problem)?.deltas().chunk_by(|a, b| a.0 == b.0) {
         let change: i64 = moment.iter().map(|&(_, change)| change).sum();
         level += change;
         if change != 0 {

@@ -8,6 +8,23 @@
 //!
 //! The crate also runs inside other people's processes: it starts threads only while it solves, only as many as it
 //! is given, and keeps none.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use lowtide_core::{Buffer, Bytes, Lifetime, Problem};
+//! use lowtide_plan::{Options, Verdict, solve, validate};
+//!
+//! let buffer = |id, lower, upper, size| Buffer::new(id, Lifetime { lower, upper }, Bytes::new(size));
+//! let problem = Problem::new(vec![buffer("a", 0, 3, 64), buffer("b", 2, 5, 32), buffer("c", 4, 7, 64)]);
+//! let stop = AtomicBool::new(false);
+//! let outcome = solve(&problem, &Options::new(&stop), &|_| {})?;
+//! let plan = outcome.plan.ok_or("there is always a plan without a capacity")?;
+//! assert_eq!(validate(&problem, &plan), Verdict::Valid);
+//! assert!(plan.proved && plan.peak() == Bytes::new(96), "`c` lies where `a` was");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 #![forbid(unsafe_code)]
 
 mod explain;

@@ -1,20 +1,11 @@
 //! Who holds memory at a moment.
 
-use lowtide_core::{BufferIndex, Bytes, Moment, Usage};
+use lowtide_core::{Alive, BufferIndex, Bytes, Moment, Usage};
 
 use crate::Curve;
 
-/// A buffer and what it holds at a moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Holding {
-    /// Which one.
-    pub buffer: BufferIndex,
-    /// What it holds; less than its size in a gap.
-    pub bytes: Bytes,
-}
-
 /// Every buffer that holds memory at `time`, the largest first; of aliases, only the largest.
-pub fn alive_at(usage: &Usage, time: i64) -> Vec<Holding> {
+pub fn alive_at(usage: &Usage, time: i64) -> Vec<Alive> {
     let holds = |index: BufferIndex| {
         let buffer = usage.problem.buffer(index);
         let within = |life: lowtide_core::Lifetime| life.lower <= time && time < life.upper;
@@ -25,15 +16,15 @@ pub fn alive_at(usage: &Usage, time: i64) -> Vec<Holding> {
             Some(gap) => gap.window.map_or(0, |window| window.upper.get() - window.lower.get()),
             None => buffer.size.get(),
         };
-        (bytes > 0).then_some(Holding { buffer: index, bytes: Bytes::new(bytes) })
+        (bytes > 0).then_some(Alive { buffer: index, bytes: Bytes::new(bytes) })
     };
-    let mut held: Vec<Option<Holding>> = usage.problem.indices().map(holds).collect();
+    let mut held: Vec<Option<Alive>> = usage.problem.indices().map(holds).collect();
     for set in &usage.problem.aliases {
-        let largest = set.iter().copied().max_by_key(|member| held[member.get()].map(|holding| holding.bytes));
+        let largest = set.iter().copied().max_by_key(|member| held[member.get()].map(|one| one.bytes));
         set.iter().filter(|&&member| Some(member) != largest).for_each(|member| held[member.get()] = None);
     }
-    let mut alive: Vec<Holding> = held.into_iter().flatten().collect();
-    alive.sort_by_key(|holding| (std::cmp::Reverse(holding.bytes), holding.buffer));
+    let mut alive: Vec<Alive> = held.into_iter().flatten().collect();
+    alive.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.buffer));
     alive
 }
 
@@ -55,8 +46,7 @@ mod tests {
         away.gaps.push(Gap { lifetime: Lifetime { lower: 2, upper: 6 }, window: None });
         let usage =
             Usage::of(Problem::new(vec![buffer("small", 9, 1), away, buffer("gone", 3, 7), buffer("big", 9, 8)]));
-        let alive =
-            |time| -> Vec<usize> { alive_at(&usage, time).iter().map(|holding| holding.buffer.get()).collect() };
+        let alive = |time| -> Vec<usize> { alive_at(&usage, time).iter().map(|one| one.buffer.get()).collect() };
         assert_eq!(alive(3), [3, 0]);
         assert_eq!(alive(0), [1, 3, 2, 0]);
         let live = Curve { points: vec![(0, Bytes::new(66)), (2, Bytes::new(16))] };

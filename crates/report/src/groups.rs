@@ -1,9 +1,9 @@
 //! Buffers put together by what they have in common.
 
-use lowtide_core::{Buffer, BufferIndex, Bytes, Usage};
+use lowtide_core::{Alive, Buffer, BufferIndex, Bytes, Usage};
 use rustc_hash::FxHashMap;
 
-use crate::{Holding, site};
+use crate::site;
 
 /// What buffers are put together by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -75,7 +75,7 @@ fn size_class(size: Bytes) -> String {
     }
 }
 
-/// Holdings with something in common.
+/// Buffers with something in common.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
     /// What; empty where it is not known.
@@ -86,17 +86,17 @@ pub struct Group {
     pub count: usize,
 }
 
-/// `holdings` put together, those first that hold most.
-pub fn group(usage: &Usage, holdings: &[Holding], by: Grouping) -> Vec<Group> {
+/// `alive` put together, those first that hold most.
+pub fn group(usage: &Usage, alive: &[Alive], by: Grouping) -> Vec<Group> {
     let mut places: FxHashMap<String, usize> = FxHashMap::default();
     let mut groups: Vec<Group> = Vec::new();
-    for holding in holdings {
-        let key = by.key(usage, holding.buffer);
+    for one in alive {
+        let key = by.key(usage, one.buffer);
         let place = *places.entry(key).or_insert_with_key(|key| {
             groups.push(Group { key: key.clone(), bytes: Bytes::ZERO, count: 0 });
             groups.len() - 1
         });
-        groups[place].bytes += holding.bytes;
+        groups[place].bytes += one.bytes;
         groups[place].count += 1;
     }
     groups.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.key.cmp(&b.key)));

@@ -3,8 +3,8 @@
 /// What a view is drawn with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ink {
-    /// Blocks, signs and whatever letters names have.
-    Blocks,
+    /// Box and block characters, signs and whatever letters names have.
+    Unicode,
     /// Plain ASCII characters.
     Ascii,
 }
@@ -15,7 +15,7 @@ pub(crate) const WIDTH: usize = 80;
 impl Ink {
     /// `text` as it can be written: in ASCII, signs that have an equal become that, and other letters `?`.
     pub fn written(self, text: &str) -> String {
-        if self == Self::Blocks || text.is_ascii() {
+        if self == Self::Unicode || text.is_ascii() {
             return text.to_owned();
         }
         let letter = |letter: char| match letter {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_headline_is_broken_between_its_parts() {
         let parts: Vec<String> = (0..9).map(|n| format!("part number {n} → ×")).collect();
-        for ink in [Ink::Blocks, Ink::Ascii] {
+        for ink in [Ink::Unicode, Ink::Ascii] {
             let lines = ink.headline(&parts);
             assert_eq!(lines.len(), 3);
             assert!(lines.iter().all(|line| line.chars().count() <= WIDTH));

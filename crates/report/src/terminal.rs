@@ -1,9 +1,9 @@
 //! The report in eighty columns: what was alive over time, a strip of the memory at the peak, and who is alive there.
 
-use lowtide_core::{Bytes, Layout, Moment, Origin, Usage};
+use lowtide_core::{Alive, Bytes, Layout, Moment, Origin, Usage};
 
 use crate::ink::WIDTH;
-use crate::{Curve, Group, Grouping, Holding, Ink, alive_at, counted, group, peak, thousands};
+use crate::{Curve, Group, Grouping, Ink, alive_at, counted, group, peak, thousands};
 
 const LABEL: usize = 10;
 const CURVE_ROWS: usize = 6;
@@ -59,7 +59,7 @@ fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
     }
     let top = moment.live.get().max(1);
     let steps: &[char] = match ink {
-        Ink::Blocks => &[' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
+        Ink::Unicode => &[' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
         Ink::Ascii => &[' ', '.', ':', '#'],
     };
     let full = steps.len() - 1;
@@ -91,7 +91,7 @@ fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
 fn strip(
     usage: &Usage,
     layout: &Layout,
-    (time, alive): (i64, &[Holding]),
+    (time, alive): (i64, &[Alive]),
     by: Grouping,
     groups: &[Group],
     ink: Ink,
@@ -103,12 +103,12 @@ fn strip(
     let floors = layout.plan.floors();
     let used = total.div_ceil(per_cell) as usize;
     let mut held = vec![[0_u64; LETTERS.len() + 1]; used];
-    for holding in alive {
-        let key = by.key(usage, holding.buffer);
+    for one in alive {
+        let key = by.key(usage, one.buffer);
         let letter = groups.iter().position(|group| group.key == key).unwrap_or(LETTERS.len()).min(LETTERS.len());
-        let placement = layout.plan.placement(holding.buffer);
+        let placement = layout.plan.placement(one.buffer);
         let start = (floors[placement.pool.get()] + placement.offset).get();
-        let end = (start + usage.problem.buffer(holding.buffer).size.get()).min(total);
+        let end = (start + usage.problem.buffer(one.buffer).size.get()).min(total);
         let mut at = start;
         while at < end {
             let cell = (at / per_cell) as usize;
@@ -217,11 +217,11 @@ mod tests {
         fn no_line_is_longer_than_eighty_characters(
             shapes in prop::collection::vec((-1_000_000_i64..1_000_000, 0_i64..1_000_000, 0_u64..1 << 40), 0..60),
         ) {
-            for (by, ink) in [(Grouping::Module, Ink::Blocks), (Grouping::Size, Ink::Ascii)] {
+            for (by, ink) in [(Grouping::Module, Ink::Unicode), (Grouping::Size, Ink::Ascii)] {
                 let usage = usage(&shapes);
                 let lines = terminal(&usage, &live(&usage), by, ink);
                 prop_assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{:#?}", lines);
-                prop_assert!(ink == Ink::Blocks || lines.iter().all(|line| line.is_ascii()), "{:#?}", lines);
+                prop_assert!(ink == Ink::Unicode || lines.iter().all(|line| line.is_ascii()), "{:#?}", lines);
             }
         }
     }

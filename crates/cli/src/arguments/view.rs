@@ -35,6 +35,6 @@ impl View {
 
     /// What text is written with.
     pub fn ink(self) -> Ink {
-        if self.ascii { Ink::Ascii } else { Ink::Blocks }
+        if self.ascii { Ink::Ascii } else { Ink::Unicode }
     }
 }

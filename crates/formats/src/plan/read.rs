@@ -27,7 +27,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::shorten::shorten;
-use crate::json::{self, Id, Kind, Object};
+use crate::json::{self, Document, Id, Object};
 use crate::problem::Names;
 use crate::reading::cell::Cell;
 use crate::reading::fields::Fields;
@@ -89,8 +89,8 @@ impl PlanFile {
             Opened::Pickle(_) => Err(Error::new(ErrorKind::NotAPlan { what: "a memory snapshot" })),
             Opened::Html(..) => Err(Error::new(ErrorKind::NotAPlan { what: "a page" })),
             Opened::Json(text) => match json::kind(&text, "`plan`")? {
-                Kind::Plan => read_json(&text),
-                Kind::Problem => {
+                Document::Plan => read_json(&text),
+                Document::Problem => {
                     Err(Error::new(ErrorKind::WrongKind { found: "`problem`".to_owned(), expected: "`plan`" }))
                 }
             },

@@ -26,7 +26,7 @@ use before::{Amount, BlockBefore, Device, RangeBefore};
 use clock::Clock;
 use columns::is_private;
 use merge::{Merge, Merged};
-use occupancy::{Ended, Held, Occupancy};
+use occupancy::{Ended, Occupancy, Occupant};
 use rows::{Row, Rows};
 use steps::StepEnd;
 
@@ -98,7 +98,7 @@ impl Converter<'_> {
                 let category = if self.clock.has_history() { Some(BEFORE) } else { self.rows.category(stack, true) };
                 let row = Row { category, stack, ..self.row_before(number, stream, address) };
                 let block = self.rows.alloc(address, bytes, row)?;
-                let held = if is_freed { Held::Freed(block) } else { Held::Live(block) };
+                let held = if is_freed { Occupant::Freed(block) } else { Occupant::Live(block) };
                 self.occupancies.entry(number).or_default().put(address, held);
                 if is_freed && self.has_done_rows {
                     freed.push((block, self.row_before(number, stream, address)));
@@ -162,19 +162,19 @@ impl Converter<'_> {
         let Merged { device, event, .. } = merged;
         let held = self.occupancy(device).at(event.address);
         let has_completions = self.devices[&device].has_completions;
-        if let Some(Held::Live(block)) = held {
+        if let Some(Occupant::Live(block)) = held {
             self.counts.unrecorded_frees += 1;
             self.free(device, block, row)?;
         }
-        if let Some(Held::Live(block) | Held::Freed(block)) = held
+        if let Some(Occupant::Live(block) | Occupant::Freed(block)) = held
             && has_completions
         {
-            self.counts.unrecorded_frees += u64::from(held == Some(Held::Freed(block)));
+            self.counts.unrecorded_frees += u64::from(held == Some(Occupant::Freed(block)));
             self.rows.push(Action::Done { block }, row)?;
         }
         let category = self.rows.category(event.stack, self.step == 0 && !self.is_set_up);
         let block = self.rows.alloc(event.address, event.bytes, Row { category, ..row })?;
-        self.occupancy(device).put(event.address, Held::Live(block));
+        self.occupancy(device).put(event.address, Occupant::Live(block));
         Ok(())
     }
 

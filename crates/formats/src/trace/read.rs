@@ -6,7 +6,7 @@ use lowtide_core::{
     Trace,
 };
 
-use super::ledger::{Ledger, Misfit};
+use super::live_blocks::{LiveBlocks, Misfit};
 use crate::error::shorten::shorten;
 use crate::reading::cell::Cell;
 use crate::reading::header::Header;
@@ -24,7 +24,7 @@ pub(crate) fn read(mut records: Records<'_>, header: &Header) -> Result<Trace, E
         trace: Trace { extra: columns.extra.iter().map(extra_column).collect(), ..Trace::default() },
         columns,
         interner: Interner::default(),
-        ledger: Ledger::default(),
+        live_blocks: LiveBlocks::default(),
         last_step: 0,
     };
     while records.advance_row(header.names().len())? {
@@ -76,7 +76,7 @@ struct Reader {
     columns: Columns,
     trace: Trace,
     interner: Interner,
-    ledger: Ledger,
+    live_blocks: LiveBlocks,
     last_step: u64,
 }
 
@@ -111,9 +111,9 @@ impl Reader {
     fn action(&mut self, subject: Subject<'_>) -> Result<Action, Error> {
         Ok(match subject.kind.text.trim_ascii() {
             "alloc" => self.alloc(subject)?,
-            "free" => Action::Free { block: self.block("free", subject, Ledger::free)? },
-            "done" => Action::Done { block: self.block("done", subject, Ledger::done)? },
-            "record" => Action::Record { block: self.block("record", subject, Ledger::live)? },
+            "free" => Action::Free { block: self.block("free", subject, LiveBlocks::free)? },
+            "done" => Action::Done { block: self.block("done", subject, LiveBlocks::done)? },
+            "record" => Action::Record { block: self.block("record", subject, LiveBlocks::live)? },
             "step" => {
                 subject.refuse_memory("step")?;
                 self.step(subject.id)?
@@ -139,7 +139,7 @@ impl Reader {
     fn alloc(&mut self, subject: Subject<'_>) -> Result<Action, Error> {
         let name = self.name(subject.id)?;
         let AddressRange { address, bytes } = subject.memory()?;
-        let block = self.ledger.alloc(name).map_err(|misfit| misfit_error("alloc", subject.id, &misfit))?;
+        let block = self.live_blocks.alloc(name).map_err(|misfit| misfit_error("alloc", subject.id, &misfit))?;
         self.trace.blocks.push(Block { name, bytes, address });
         Ok(Action::Alloc { block })
     }
@@ -157,10 +157,10 @@ impl Reader {
         &mut self,
         event: &'static str,
         subject: Subject<'_>,
-        find: fn(&mut Ledger, TextIndex) -> Result<BlockIndex, Misfit>,
+        find: fn(&mut LiveBlocks, TextIndex) -> Result<BlockIndex, Misfit>,
     ) -> Result<BlockIndex, Error> {
         let name = self.name(subject.id)?;
-        let index = find(&mut self.ledger, name).map_err(|misfit| misfit_error(event, subject.id, &misfit))?;
+        let index = find(&mut self.live_blocks, name).map_err(|misfit| misfit_error(event, subject.id, &misfit))?;
         let block = self.trace.block(index);
         subject.refuse_address(event, block.address)?;
         subject.refuse_bytes(event, block.bytes)?;

@@ -8,7 +8,7 @@ use lowtide_core::ranges::RangeSet;
 use lowtide_core::{Buffer, BufferIndex, Bytes, Lifetime, Problem, ProblemError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::curve::Step;
+use super::curve::Delta;
 use crate::prepare::rigid::{self, Rigid, Ties};
 
 /// The bytes of a problem by what holds them.
@@ -56,23 +56,23 @@ impl<'a> Account<'a> {
     }
 
     /// When the bytes held become more or fewer, sorted by time.
-    pub fn steps(&self) -> Vec<Step> {
-        let mut steps = Vec::with_capacity(2 * self.bodies.len());
+    pub fn deltas(&self) -> Vec<Delta> {
+        let mut deltas = Vec::with_capacity(2 * self.bodies.len());
         for (index, rigid) in self.bodies.iter().enumerate() {
             if !self.group_of.contains_key(&(index as u32)) {
                 let pieces = &rigid.body.pieces;
-                steps.extend(pieces.iter().flat_map(|p| [(p.lower, p.size as i64), (p.upper, -(p.size as i64))]));
+                deltas.extend(pieces.iter().flat_map(|p| [(p.lower, p.size as i64), (p.upper, -(p.size as i64))]));
             }
         }
         for group in self.groups.values() {
-            self.shared_steps(group, &mut steps);
+            self.shared_deltas(group, &mut deltas);
         }
-        steps.sort_unstable_by_key(|&(time, _)| time);
-        steps
+        deltas.sort_unstable_by_key(|&(time, _)| time);
+        deltas
     }
 
-    /// The steps of bodies that pairs connect: a sweep over their beginnings and ends.
-    fn shared_steps(&self, group: &[u32], steps: &mut Vec<Step>) {
+    /// The deltas of bodies that pairs connect: a sweep over their beginnings and ends.
+    fn shared_deltas(&self, group: &[u32], deltas: &mut Vec<Delta>) {
         let mut events: Vec<(i64, u32, i64)> = Vec::new();
         for &body in group {
             for piece in &self.bodies[body as usize].body.pieces {
@@ -91,7 +91,7 @@ impl<'a> Account<'a> {
             held.retain(|_, bytes| *bytes > 0);
             let saved: u64 = self.sharers(&held).into_iter().map(|body| held[&body]).sum();
             let now = (held.values().sum::<u64>() - saved) as i64;
-            steps.push((moment[0].0, now - counted));
+            deltas.push((moment[0].0, now - counted));
             counted = now;
         }
     }
@@ -239,7 +239,7 @@ pub(super) fn nameless(buffer: &Buffer) -> Buffer {
 }
 
 /// When the bytes that `buffer` holds by itself become more or fewer.
-pub(super) fn steps_alone(buffer: &Buffer) -> impl Iterator<Item = Step> + '_ {
+pub(super) fn deltas_alone(buffer: &Buffer) -> impl Iterator<Item = Delta> + '_ {
     let size = |bytes: Bytes| bytes.get() as i64;
     let Lifetime { lower, upper } = buffer.lifetime;
     let in_gaps = buffer.gaps.iter().flat_map(move |gap| {

@@ -4,7 +4,7 @@
 use lowtide_core::Lifetime;
 
 /// From a time on, this many bytes more or fewer.
-pub(super) type Step = (i64, i64);
+pub(super) type Delta = (i64, i64);
 
 /// The bytes alive over time.
 pub(super) struct Curve {
@@ -15,11 +15,11 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// The curve that `steps`, sorted by time, add up to.
-    pub fn new(steps: &[Step]) -> Self {
+    /// The curve that `deltas`, sorted by time, add up to.
+    pub fn new(deltas: &[Delta]) -> Self {
         let (mut starts, mut loads) = (Vec::new(), Vec::new());
         let mut load = 0_i64;
-        for moment in steps.chunk_by(|a, b| a.0 == b.0) {
+        for moment in deltas.chunk_by(|a, b| a.0 == b.0) {
             let change: i64 = moment.iter().map(|&(_, change)| change).sum();
             if change != 0 {
                 load += change;
@@ -66,15 +66,15 @@ impl Curve {
         most
     }
 
-    /// The same, were `steps`, sorted by time, added to the curve.
-    pub fn highest_with(&self, time: Lifetime, steps: &[Step]) -> u64 {
+    /// The same, were `deltas`, sorted by time, added to the curve.
+    pub fn highest_with(&self, time: Lifetime, deltas: &[Delta]) -> u64 {
         let (mut from, mut shift, mut most) = (time.lower, 0_i64, 0_i64);
         let mut count = |from: i64, to: i64, shift: i64| {
             if from < to {
                 most = most.max(self.highest(Lifetime { lower: from, upper: to }) as i64 + shift);
             }
         };
-        for &(at, change) in steps {
+        for &(at, change) in deltas {
             let until = at.clamp(from, time.upper);
             count(from, until, shift);
             (from, shift) = (until, shift + change);

@@ -3,8 +3,8 @@
 
 use lowtide_core::{Buffer, BufferIndex, Bytes, Gap, Lifetime, Problem, Window};
 
-use super::account::{Account, nameless, steps_alone};
-use super::curve::Step;
+use super::account::{Account, deltas_alone, nameless};
+use super::curve::Delta;
 
 /// Some buffers as they would be, and pairs that would be one.
 #[derive(Default)]
@@ -74,23 +74,28 @@ impl Edit {
     }
 
     /// What the bytes alive would be more or fewer by, sorted by time; `None` where relations forbid the change.
-    pub fn steps(&self, account: &Account) -> Option<Vec<Step>> {
+    pub fn deltas(&self, account: &Account) -> Option<Vec<Delta>> {
         let (alone, related): (Vec<_>, Vec<_>) =
             self.buffers.iter().partition(|(index, _)| self.joined.is_empty() && account.is_alone(*index));
-        let mut steps = Vec::new();
+        let mut deltas = Vec::new();
         for (index, after) in alone {
-            steps.extend(steps_alone(account.problem.buffer(*index)).map(|(time, change)| (time, -change)));
-            steps.extend(steps_alone(after));
+            deltas.extend(deltas_alone(account.problem.buffer(*index)).map(|(time, change)| (time, -change)));
+            deltas.extend(deltas_alone(after));
         }
         if !related.is_empty() || !self.joined.is_empty() {
-            self.add_related(account, &related, &mut steps)?;
+            self.add_related(account, &related, &mut deltas)?;
         }
-        steps.sort_unstable_by_key(|&(time, _)| time);
-        Some(steps)
+        deltas.sort_unstable_by_key(|&(time, _)| time);
+        Some(deltas)
     }
 
     /// The same for buffers whose bytes depend on those of others.
-    fn add_related(&self, account: &Account, changed: &[&(BufferIndex, Buffer)], steps: &mut Vec<Step>) -> Option<()> {
+    fn add_related(
+        &self,
+        account: &Account,
+        changed: &[&(BufferIndex, Buffer)],
+        deltas: &mut Vec<Delta>,
+    ) -> Option<()> {
         let joined = self.joined.iter().flat_map(|&(a, b)| [a, b]);
         let reached: Vec<BufferIndex> = changed.iter().map(|(index, _)| *index).chain(joined).collect();
         let members = account.with_related(&reached);
@@ -103,8 +108,8 @@ impl Edit {
         for &(a, b) in &self.joined {
             after.aliases.push(vec![BufferIndex::new(place(a)?), BufferIndex::new(place(b)?)]);
         }
-        steps.extend(Account::new(&after).ok()?.steps());
-        steps.extend(Account::new(&before).ok()?.steps().into_iter().map(|(time, change)| (time, -change)));
+        deltas.extend(Account::new(&after).ok()?.deltas());
+        deltas.extend(Account::new(&before).ok()?.deltas().into_iter().map(|(time, change)| (time, -change)));
         Some(())
     }
 }

@@ -116,7 +116,7 @@ fn what_is_kept_is_away_while_memory_is_high_and_once_in_each_step() {
     let swaps: Vec<_> = explanation.remedies.iter().filter(|remedy| bond(remedy).is_some()).collect();
     let Change::Swap { family, absences, per_step } = &swaps[0].change else { panic!("a swap") };
     assert_eq!((swaps[0].saves.get(), &family.alive, per_step.get()), (100, &indices(&[0]), 100));
-    let away = |begin| Absence { buffer: at(0), window: Lifetime { lower: begin + 40, upper: begin + 48 } };
+    let away = |begin| Absence { buffer: at(0), interval: Lifetime { lower: begin + 40, upper: begin + 48 } };
     assert_eq!(*absences, [away(0), away(STEP), away(2 * STEP)]);
     let Change::Swap { family, absences, per_step } = &swaps[1].change else { panic!("a swap") };
     assert_eq!((swaps[1].saves.get(), family.bond, per_step.get()), (80, Bond::Alike, 80));

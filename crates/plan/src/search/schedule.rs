@@ -15,7 +15,7 @@ use crate::outcome::{Solver, Stopped};
 use crate::prepare::strip::Strip;
 use crate::search::budget::Budget;
 use crate::search::effort::Effort;
-use crate::solvers::exact::{self, Found, Manner, Memory, TASTES};
+use crate::solvers::exact::{self, Found, Learned, Manner, TASTES};
 use crate::solvers::greedy::{self, RECIPES};
 use crate::solvers::overlaps::Overlaps;
 use crate::solvers::{online, repair};
@@ -109,7 +109,7 @@ struct Part {
     batches: usize,
     /// What complete searches remember, one for each place in a batch, so that it does not matter which thread
     /// runs which task.
-    memories: [Mutex<Memory>; LANES],
+    memories: [Mutex<Learned>; LANES],
 }
 
 fn parts(strip: &Strip, decompose: bool, offsets: &[u64]) -> Vec<Part> {
@@ -169,7 +169,7 @@ enum Task {
 }
 
 /// What came of a task.
-enum Report {
+enum TaskResult {
     Plan(Vec<u64>, Solver),
     NothingBelow(u64),
     Nothing,
@@ -199,22 +199,22 @@ impl Part {
             }
         };
         let overlaps = self.overlaps.take().unwrap_or_else(|| Overlaps::new(&self.strip));
-        let reports = self.run(&overlaps, &batch, goal.height, budget);
+        let results = self.run(&overlaps, &batch, goal.height, budget);
         self.overlaps = Some(overlaps);
-        for report in reports {
-            match report {
-                Report::Plan(offsets, solver) => {
+        for result in results {
+            match result {
+                TaskResult::Plan(offsets, solver) => {
                     let height = self.strip.height(&offsets);
                     if height < self.height {
                         (self.best, self.height, self.solver) = (offsets, height, solver);
                     }
                 }
-                Report::NothingBelow(height) => {
+                TaskResult::NothingBelow(height) => {
                     self.bound = self.bound.max(height.min(self.height));
                     // Searches behind this one were cut short at no particular point.
                     self.memories = Default::default();
                 }
-                Report::Nothing => {}
+                TaskResult::Nothing => {}
             }
         }
         true
@@ -271,12 +271,12 @@ impl Part {
 
     /// Runs tasks on the threads given. A task that ends the search stops those behind it, and what those found
     /// by then is dropped: the result is the same as if the tasks had run one after the other.
-    fn run(&self, overlaps: &Overlaps, batch: &[(Task, u64)], goal: u64, budget: &mut Budget) -> Vec<Report> {
+    fn run(&self, overlaps: &Overlaps, batch: &[(Task, u64)], goal: u64, budget: &mut Budget) -> Vec<TaskResult> {
         let options = budget.options;
         let left = budget.left();
         let stop: Vec<AtomicBool> = batch.iter().map(|_| AtomicBool::new(false)).collect();
         let next = AtomicUsize::new(0);
-        let reports: Vec<Mutex<Option<(Report, u64)>>> = batch.iter().map(|_| Mutex::new(None)).collect();
+        let results: Vec<Mutex<Option<(TaskResult, u64)>>> = batch.iter().map(|_| Mutex::new(None)).collect();
         let work = || {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -285,17 +285,17 @@ impl Part {
                     continue;
                 }
                 let mut effort = Effort::new(share.min(left), budget.deadline, [options.cancel, &stop[index]]);
-                let report = self.attempt(task, overlaps, options.techniques, &self.memories[index], &mut effort);
-                let ends = match &report {
-                    Report::Plan(offsets, _) => self.strip.height(offsets) <= goal,
-                    Report::NothingBelow(height) => *height > goal,
-                    Report::Nothing => false,
+                let result = self.attempt(task, overlaps, options.techniques, &self.memories[index], &mut effort);
+                let ends = match &result {
+                    TaskResult::Plan(offsets, _) => self.strip.height(offsets) <= goal,
+                    TaskResult::NothingBelow(height) => *height > goal,
+                    TaskResult::Nothing => false,
                 };
                 if ends {
                     stop[index + 1..].iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
                 }
-                if let Ok(mut slot) = reports[index].lock() {
-                    *slot = Some((report, effort.spent().max(LEAST_SPENT)));
+                if let Ok(mut slot) = results[index].lock() {
+                    *slot = Some((result, effort.spent().max(LEAST_SPENT)));
                 }
             }
         };
@@ -306,13 +306,13 @@ impl Part {
             work();
         });
         let mut kept = Vec::new();
-        for (slot, stopped) in reports.into_iter().zip(&stop) {
+        for (slot, stopped) in results.into_iter().zip(&stop) {
             if stopped.load(Ordering::Relaxed) {
                 break;
             }
-            if let Ok(Some((report, spent))) = slot.into_inner() {
+            if let Ok(Some((result, spent))) = slot.into_inner() {
                 budget.work = budget.work.saturating_add(spent);
-                kept.push(report);
+                kept.push(result);
             }
         }
         kept
@@ -323,20 +323,20 @@ impl Part {
         task: Task,
         overlaps: &Overlaps,
         techniques: Techniques,
-        memory: &Mutex<Memory>,
+        memory: &Mutex<Learned>,
         effort: &mut Effort,
-    ) -> Report {
+    ) -> TaskResult {
         match task {
             Task::Greedy { recipe } => greedy::place(&self.strip, overlaps, RECIPES[recipe], self.height, effort)
-                .map_or(Report::Nothing, |offsets| Report::Plan(offsets, Solver::Greedy)),
+                .map_or(TaskResult::Nothing, |offsets| TaskResult::Plan(offsets, Solver::Greedy)),
             Task::Repair { ceiling, seed } => repair::repair(&self.strip, overlaps, &self.best, ceiling, seed, effort)
-                .map_or(Report::Nothing, |offsets| Report::Plan(offsets, Solver::Repair)),
+                .map_or(TaskResult::Nothing, |offsets| TaskResult::Plan(offsets, Solver::Repair)),
             Task::Exact { ceiling, manner } => {
                 let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                 match exact::search(&self.strip, ceiling, manner, techniques, &mut memory, effort) {
-                    Found::Fits(offsets) => Report::Plan(offsets, Solver::Exact),
-                    Found::NothingBelow(height) => Report::NothingBelow(height),
-                    Found::Unknown => Report::Nothing,
+                    Found::Fits(offsets) => TaskResult::Plan(offsets, Solver::Exact),
+                    Found::NothingBelow(height) => TaskResult::NothingBelow(height),
+                    Found::Unknown => TaskResult::Nothing,
                 }
             }
         }

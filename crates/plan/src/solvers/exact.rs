@@ -22,7 +22,7 @@ mod survey;
 use lowtide_core::random::{Random, mix};
 
 use scatter::scatter;
-use skyline::{FAR, Mark, Refusal, Skyline};
+use skyline::{FAR, Refusal, Skyline, TrailMark};
 use spots::{Spot, Spots};
 use survey::{Cover, Survey};
 
@@ -72,7 +72,7 @@ const MEMORY_BITS: u32 = 18;
 
 /// What one search leaves for the next on the same strip.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct Learned {
     /// Fingerprints of states that failed, salted with the search they failed in: a state that failed in another
     /// search may have done so for a want of bytes that this one has not noted. A newer one takes the place of an
     /// older one.
@@ -81,7 +81,7 @@ pub(crate) struct Memory {
     trouble: Vec<f32>,
 }
 
-impl Memory {
+impl Learned {
     /// Makes room for a strip, and lets old trouble fade or, for a fresh look, forgets it.
     fn prepare(&mut self, sections: usize, remember: bool, fresh: bool) {
         self.failed.resize(if remember { 1 << MEMORY_BITS } else { 0 }, 0);
@@ -107,7 +107,7 @@ pub(crate) fn search(
     ceiling: u64,
     manner: Manner,
     techniques: Techniques,
-    memory: &mut Memory,
+    memory: &mut Learned,
     effort: &mut Effort,
 ) -> Found {
     let skyline = match Skyline::new(strip, ceiling) {
@@ -168,7 +168,7 @@ struct Search<'a, 'e, 'f> {
     spots: Spots,
     /// Sections and bodies looked at since work was last spent.
     looked_at: u64,
-    memory: &'e mut Memory,
+    memory: &'e mut Learned,
     salt: u128,
 }
 
@@ -192,8 +192,8 @@ struct Branch {
     /// Where to remember the state when all choices failed.
     memory: Option<(usize, u128)>,
     /// Before the level was entered, and before a choice was made.
-    entry: Mark,
-    here: Mark,
+    entry: TrailMark,
+    here: TrailMark,
 }
 
 /// Stretches of time that nothing crosses, all of which must succeed.
@@ -202,7 +202,7 @@ struct Parts {
     lower: u32,
     upper: u32,
     choices: usize,
-    entry: Mark,
+    entry: TrailMark,
 }
 
 /// What solving a range came to.
@@ -305,7 +305,7 @@ impl Search<'_, '_, '_> {
         spot: Spot,
         first: usize,
         wasted_to: Option<u64>,
-        entry: Mark,
+        entry: TrailMark,
     ) -> Advance {
         let memory = (!self.memory.failed.is_empty() && upper - lower <= WIDEST_REMEMBERED).then(|| {
             let print = self.skyline.fingerprint(lower, upper) ^ self.salt;

@@ -51,7 +51,7 @@ impl<'a> Twin<'a> {
         let buffer = self.problem.buffer(index);
         let within = |life: Lifetime| life.lower <= time && time < life.upper;
         let gone = self.ends.get(&index).is_some_and(|&end| end <= time)
-            || self.absences.iter().any(|absence| absence.buffer == index && within(absence.window));
+            || self.absences.iter().any(|absence| absence.buffer == index && within(absence.interval));
         if gone || !within(buffer.lifetime) {
             return 0;
         }
@@ -82,7 +82,7 @@ impl<'a> Twin<'a> {
     fn times(&self, scope: Lifetime) -> Vec<i64> {
         let lives = self.problem.buffers.iter().map(|buffer| buffer.lifetime);
         let gaps = self.problem.buffers.iter().flat_map(|buffer| buffer.gaps.iter().map(|gap| gap.lifetime));
-        let windows = lives.chain(gaps).chain(self.absences.iter().map(|absence| absence.window));
+        let windows = lives.chain(gaps).chain(self.absences.iter().map(|absence| absence.interval));
         let times = windows.flat_map(|window| [window.lower, window.upper]).chain(self.ends.values().copied());
         let within = |time: &i64| scope.lower < *time && *time < scope.upper;
         let mut times: Vec<i64> = times.filter(within).chain([scope.lower]).collect();
@@ -123,9 +123,12 @@ fn check(usage: &Usage, explanation: &Explanation) {
         }
         if let Change::Swap { family, absences, .. } = &remedy.change {
             check_family(explanation, family);
-            for &Absence { buffer, window } in absences {
+            for &Absence { buffer, interval } in absences {
                 let life = problem.buffer(buffer).lifetime;
-                assert!(life.lower < window.lower && window.upper < life.upper && window.length() >= 2, "{remedy:?}");
+                assert!(
+                    life.lower < interval.lower && interval.upper < life.upper && interval.length() >= 2,
+                    "{remedy:?}"
+                );
             }
         }
     }
@@ -249,9 +252,9 @@ proptest! {
         let mut best = 0;
         for alive in &explanation.alive {
             let Lifetime { lower, upper } = usage.problem.buffer(alive.buffer).lifetime;
-            for window in (lower + 1..upper - 2).flat_map(|a| (a + 2..upper).map(move |b| Lifetime { lower: a, upper: b })) {
+            for interval in (lower + 1..upper - 2).flat_map(|a| (a + 2..upper).map(move |b| Lifetime { lower: a, upper: b })) {
                 let mut twin = Twin::new(&usage.problem);
-                twin.absences.push(Absence { buffer: alive.buffer, window });
+                twin.absences.push(Absence { buffer: alive.buffer, interval });
                 best = best.max(explanation.moment.live.get() - twin.highest(explanation.scope));
             }
         }
@@ -285,7 +288,7 @@ fn every_change_to_a_long_run_reaches_all_its_steps() {
     let mut count = 0;
     for absences in swaps {
         // The peak comes again in every step: a change to some of them alone would save nothing.
-        let steps_of: BTreeSet<i64> = absences.iter().map(|absence| absence.window.lower / (2 * per_step)).collect();
+        let steps_of: BTreeSet<i64> = absences.iter().map(|absence| absence.interval.lower / (2 * per_step)).collect();
         assert_eq!(steps_of.len() as i64, steps, "{absences:?}");
         count += 1;
     }

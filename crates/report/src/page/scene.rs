@@ -258,8 +258,8 @@ impl Groupings {
                 place
             };
             let groups: Vec<u32> = usage.problem.indices().map(group).collect();
-            for holding in &at_peak {
-                scene.weights[groups[holding.buffer.get()] as usize] += holding.bytes.get() as f64;
+            for one in &at_peak {
+                scene.weights[groups[one.buffer.get()] as usize] += one.bytes.get() as f64;
             }
             groups
         });

@@ -33,7 +33,7 @@ fn draw(amount: Bytes, most: Bytes, room: usize, ink: Ink) -> String {
     let share = if most == Bytes::ZERO { 0.0 } else { amount.ratio(most) };
     let eighths = (share * room as f64 * 8.0).round().max(f64::from(u8::from(amount > Bytes::ZERO))) as usize;
     match ink {
-        Ink::Blocks => "█".repeat(eighths / 8) + EIGHTHS[eighths % 8],
+        Ink::Unicode => "█".repeat(eighths / 8) + EIGHTHS[eighths % 8],
         Ink::Ascii => "#".repeat(eighths.div_ceil(8)),
     }
 }

@@ -12,22 +12,22 @@ use crate::snapshot::pickle::value::{Opaque, Sort, Value};
 
 type Read<T> = Result<T, Halt>;
 
-/// A kind of record: what it is called, and the keys it may have.
-struct Kind {
+/// A type of record: what it is called, and the keys it may have.
+struct RecordType {
     one: &'static str,
     keys: u64,
     read: fn(&mut Contents, &Fields<'_>) -> Read<Value>,
 }
 
-/// The kind of the dict that has a key; the first key that it has decides.
-const KINDS: [(u64, Kind); 7] = [
+/// The record that a dict is which has a key; the first key that it has decides.
+const RECORDS: [(u64, RecordType); 7] = [
     (
         Word::Filename.bit(),
-        Kind { one: "a frame", keys: Word::bits(&[Word::Name, Word::Filename, Word::Line]), read: frame },
+        RecordType { one: "a frame", keys: Word::bits(&[Word::Name, Word::Filename, Word::Line]), read: frame },
     ),
     (
         Word::Action.bit(),
-        Kind {
+        RecordType {
             one: "an event",
             keys: Word::bits(&[
                 Word::Action,
@@ -48,7 +48,7 @@ const KINDS: [(u64, Kind); 7] = [
     ),
     (
         Word::Blocks.bit(),
-        Kind {
+        RecordType {
             one: "a segment",
             keys: Word::bits(&[
                 Word::Device,
@@ -69,7 +69,7 @@ const KINDS: [(u64, Kind); 7] = [
     ),
     (
         Word::State.bit(),
-        Kind {
+        RecordType {
             one: "a block",
             keys: Word::bits(&[Word::Address, Word::Size, Word::RequestedSize, Word::State, Word::Frames]),
             read: block,
@@ -77,7 +77,7 @@ const KINDS: [(u64, Kind); 7] = [
     ),
     (
         Word::Stage.bit(),
-        Kind {
+        RecordType {
             one: "an annotation",
             keys: Word::bits(&[Word::Stage, Word::Name, Word::Device, Word::TimeUs]),
             read: annotation,
@@ -85,7 +85,7 @@ const KINDS: [(u64, Kind); 7] = [
     ),
     (
         Word::Segments.bit(),
-        Kind {
+        RecordType {
             one: "the snapshot",
             keys: Word::bits(&[
                 Word::Segments,
@@ -100,7 +100,7 @@ const KINDS: [(u64, Kind); 7] = [
     ),
     (
         Word::bits(&[Word::CudaSettings, Word::AnySettings]),
-        Kind { one: "the settings", keys: u64::MAX, read: settings },
+        RecordType { one: "the settings", keys: u64::MAX, read: settings },
     ),
 ];
 
@@ -116,15 +116,15 @@ pub(crate) fn read(contents: &mut Contents, pairs: &[Value]) -> Read<Value> {
         return add_frame(contents, FrameRecord { name, file, line: u32::try_from(line).unwrap_or(0) });
     }
     let keys = pairs.iter().step_by(2).fold(0, |keys, &key| keys | bit(key));
-    let Some((_, kind)) = KINDS.iter().find(|(mark, _)| keys & mark != 0) else {
+    let Some((_, record)) = RECORDS.iter().find(|(mark, _)| keys & mark != 0) else {
         return Ok(Value::Opaque(Opaque::Dict));
     };
     for &key in pairs.iter().step_by(2) {
-        if bit(key) & kind.keys == 0 && kind.keys != u64::MAX {
-            contents.unread.count(kind.one, if let Value::Text(text) = key { text } else { Word::Unknown.place() });
+        if bit(key) & record.keys == 0 && record.keys != u64::MAX {
+            contents.unread.count(record.one, if let Value::Text(text) = key { text } else { Word::Unknown.place() });
         }
     }
-    (kind.read)(contents, &Fields { one: kind.one, pairs })
+    (record.read)(contents, &Fields { one: record.one, pairs })
 }
 
 /// The bit of a key that is a known one.

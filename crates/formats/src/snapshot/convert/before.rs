@@ -7,7 +7,7 @@ use std::ops::Range;
 use lowtide_core::Bytes;
 use lowtide_core::ranges::{RangeMap, RangeSet};
 
-use super::occupancy::{Held, Missing, Occupancy};
+use super::occupancy::{Missing, Occupancy, Occupant};
 use crate::snapshot::contents::words::Word;
 use crate::snapshot::contents::{ABSENT, Contents, EventRecord, SegmentRecord};
 use crate::snapshot::note::Note;
@@ -152,8 +152,9 @@ impl Device {
 
     /// Goes back through the events to those that let go of what the segments have as pending.
     fn find_pending(&mut self, contents: &Contents, walk: &Walk, at_the_end: &[BlockBefore]) {
-        let is_pending =
-            |block: &&BlockBefore| block.is_freed && matches!(walk.occupancy.at(block.address), Some(Held::Freed(_)));
+        let is_pending = |block: &&BlockBefore| {
+            block.is_freed && matches!(walk.occupancy.at(block.address), Some(Occupant::Freed(_)))
+        };
         let mut addresses: HashSet<u64> = at_the_end.iter().filter(is_pending).map(|block| block.address).collect();
         let mut lets_go = |event: &u32| {
             let event = contents.events.get(*event as usize);
@@ -204,12 +205,12 @@ impl Walk {
         let is_freed = match Word::at(action)? {
             Word::Alloc => {
                 let held = self.occupancy.begin(address, bytes);
-                self.lacks_completion |= matches!(held, Some(Held::Freed(_)));
-                self.lost_frees += u64::from(matches!(held, Some(Held::Live(_))));
+                self.lacks_completion |= matches!(held, Some(Occupant::Freed(_)));
+                self.lost_frees += u64::from(matches!(held, Some(Occupant::Live(_))));
                 return None;
             }
             Word::FreeRequested if self.occupancy.free(address) == Err(Missing::Untouched) => {
-                self.occupancy.put(address, Held::Freed(bytes));
+                self.occupancy.put(address, Occupant::Freed(bytes));
                 false
             }
             Word::FreeCompleted => {
@@ -219,7 +220,7 @@ impl Walk {
                 if ended != Err(Missing::Untouched) {
                     return None;
                 }
-                self.occupancy.put(address, Held::Gone);
+                self.occupancy.put(address, Occupant::Gone);
                 true
             }
             _ => return None,
@@ -231,12 +232,12 @@ impl Walk {
     fn is_older(&mut self, block: &BlockBefore, differences: &mut Differences) -> bool {
         let is_same = match self.occupancy.at(block.address) {
             None => {
-                self.occupancy.put(block.address, Held::Live(block.bytes));
+                self.occupancy.put(block.address, Occupant::Live(block.bytes));
                 return true;
             }
-            Some(Held::Live(bytes)) => bytes == block.bytes && (!block.is_freed || self.lacks_requests),
-            Some(Held::Freed(bytes)) => bytes == block.bytes && block.is_freed,
-            Some(Held::Gone) => false,
+            Some(Occupant::Live(bytes)) => bytes == block.bytes && (!block.is_freed || self.lacks_requests),
+            Some(Occupant::Freed(bytes)) => bytes == block.bytes && block.is_freed,
+            Some(Occupant::Gone) => false,
         };
         if !is_same {
             differences.not_in_events.add(block.bytes);
@@ -245,22 +246,22 @@ impl Walk {
     }
 
     /// What the events leave at addresses where the segments have nothing.
-    fn left<'a>(&'a self, known: &'a HashSet<u64>) -> impl Iterator<Item = Held<u64>> + 'a {
+    fn left<'a>(&'a self, known: &'a HashSet<u64>) -> impl Iterator<Item = Occupant<u64>> + 'a {
         self.occupancy.iter().filter(|(address, _)| !known.contains(address)).map(|(_, held)| held)
     }
 
     /// Whether the events tell when the device finished with blocks: not where none does and some should.
     fn has_completions(&self, known: &HashSet<u64>) -> bool {
-        let is_missing = self.lacks_completion || self.left(known).any(|held| matches!(held, Held::Freed(_)));
+        let is_missing = self.lacks_completion || self.left(known).any(|held| matches!(held, Occupant::Freed(_)));
         self.has_completion || !is_missing
     }
 
     fn compare(&self, known: &HashSet<u64>, has_completions: bool, differences: &mut Differences) {
         for held in self.left(known) {
             match held {
-                Held::Live(bytes) => differences.not_in_segments.add(bytes),
-                Held::Freed(bytes) if has_completions => differences.not_in_segments.add(bytes),
-                Held::Freed(_) | Held::Gone => {}
+                Occupant::Live(bytes) => differences.not_in_segments.add(bytes),
+                Occupant::Freed(bytes) if has_completions => differences.not_in_segments.add(bytes),
+                Occupant::Freed(_) | Occupant::Gone => {}
             }
         }
     }

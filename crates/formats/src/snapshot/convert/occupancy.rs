@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// The blocks of a device by their addresses, each with what is to be known of it.
 #[derive(Debug)]
 pub(crate) struct Occupancy<B> {
-    held: HashMap<u64, Held<B>>,
+    held: HashMap<u64, Occupant<B>>,
 }
 
 impl<B> Default for Occupancy<B> {
@@ -16,7 +16,7 @@ impl<B> Default for Occupancy<B> {
 
 /// What stands at an address where something stood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Held<B> {
+pub(crate) enum Occupant<B> {
     Live(B),
     /// The program let go of it; the device has not finished.
     Freed(B),
@@ -42,19 +42,19 @@ pub(crate) struct Ended<B> {
 
 impl<B: Copy + PartialEq> Occupancy<B> {
     /// A block begins; returns what stood there and did not end.
-    pub(crate) fn begin(&mut self, address: u64, block: B) -> Option<Held<B>> {
-        self.held.insert(address, Held::Live(block)).filter(|&held| held != Held::Gone)
+    pub(crate) fn begin(&mut self, address: u64, block: B) -> Option<Occupant<B>> {
+        self.held.insert(address, Occupant::Live(block)).filter(|&held| held != Occupant::Gone)
     }
 
     /// The program lets go of the block at an address.
     pub(crate) fn free(&mut self, address: u64) -> Result<B, Missing> {
         match self.held.get_mut(&address) {
             Some(held) => match *held {
-                Held::Live(block) => {
-                    *held = Held::Freed(block);
+                Occupant::Live(block) => {
+                    *held = Occupant::Freed(block);
                     Ok(block)
                 }
-                Held::Freed(_) | Held::Gone => Err(Missing::Gone),
+                Occupant::Freed(_) | Occupant::Gone => Err(Missing::Gone),
             },
             None => Err(Missing::Untouched),
         }
@@ -63,24 +63,24 @@ impl<B: Copy + PartialEq> Occupancy<B> {
     /// The device has finished with the block at an address.
     pub(crate) fn end(&mut self, address: u64) -> Result<Ended<B>, Missing> {
         let Some(held) = self.held.get_mut(&address) else { return Err(Missing::Untouched) };
-        match std::mem::replace(held, Held::Gone) {
-            Held::Live(block) => Ok(Ended { block, was_live: true }),
-            Held::Freed(block) => Ok(Ended { block, was_live: false }),
-            Held::Gone => Err(Missing::Gone),
+        match std::mem::replace(held, Occupant::Gone) {
+            Occupant::Live(block) => Ok(Ended { block, was_live: true }),
+            Occupant::Freed(block) => Ok(Ended { block, was_live: false }),
+            Occupant::Gone => Err(Missing::Gone),
         }
     }
 
     /// Says what stands at an address.
-    pub(crate) fn put(&mut self, address: u64, held: Held<B>) {
+    pub(crate) fn put(&mut self, address: u64, held: Occupant<B>) {
         self.held.insert(address, held);
     }
 
-    pub(crate) fn at(&self, address: u64) -> Option<Held<B>> {
+    pub(crate) fn at(&self, address: u64) -> Option<Occupant<B>> {
         self.held.get(&address).copied()
     }
 
     /// All addresses that events spoke of, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Held<B>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Occupant<B>)> {
         self.held.iter().map(|(&address, &held)| (address, held))
     }
 }
@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(occupancy.begin(8, second), None);
         assert_eq!(occupancy.end(8), Ok(Ended { block: second, was_live: true }));
         assert_eq!(occupancy.begin(8, first), None);
-        assert_eq!(occupancy.begin(8, second), Some(Held::Live(first)));
+        assert_eq!(occupancy.begin(8, second), Some(Occupant::Live(first)));
     }
 }

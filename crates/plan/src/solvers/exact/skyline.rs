@@ -18,7 +18,7 @@ pub(crate) const FAR: u64 = u64::MAX;
 
 /// What a section was before a change.
 #[derive(Clone, Copy)]
-struct Change {
+struct TrailEntry {
     section: u32,
     obstacle: u32,
     floor: u64,
@@ -27,7 +27,7 @@ struct Change {
 
 /// A point to go back to.
 #[derive(Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct TrailMark {
     changes: usize,
     placed: usize,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Skyline<'a> {
     crossing: Vec<u32>,
     placed: Vec<bool>,
     pub offsets: Vec<u64>,
-    changes: Vec<Change>,
+    changes: Vec<TrailEntry>,
     /// Sections whose floor is not that of the section in front.
     steps: Bits,
     /// Sections such that no waiting body lives both in them and in the section in front.
@@ -292,7 +292,8 @@ impl<'a> Skyline<'a> {
     /// Fills a section up to `floor`, of which what lies below `wasted_to` is waste.
     fn set_floor(&mut self, section: u32, floor: u64, wasted_to: u64) -> i64 {
         let at = section as usize;
-        let change = Change { section, obstacle: self.next_obstacle[at], floor: self.floor[at], slack: self.slack[at] };
+        let change =
+            TrailEntry { section, obstacle: self.next_obstacle[at], floor: self.floor[at], slack: self.slack[at] };
         self.changes.push(change);
         self.slack[at] -= (wasted_to - self.floor[at]) as i64;
         self.floor[at] = floor;
@@ -315,12 +316,12 @@ impl<'a> Skyline<'a> {
         self.shortfall = self.shortfall.min(bytes);
     }
 
-    pub fn mark(&self) -> Mark {
-        Mark { changes: self.changes.len(), placed: self.order_placed.len() }
+    pub fn mark(&self) -> TrailMark {
+        TrailMark { changes: self.changes.len(), placed: self.order_placed.len() }
     }
 
     /// Takes back everything since `mark`.
-    pub fn undo(&mut self, mark: Mark) {
+    pub fn undo(&mut self, mark: TrailMark) {
         while self.changes.len() > mark.changes
             && let Some(change) = self.changes.pop()
         {

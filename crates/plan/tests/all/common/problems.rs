@@ -177,6 +177,8 @@ pub fn mixed(seed: u64, count: usize) -> Problem {
         }
     }
     problem.contiguous.retain(|group| group.iter().all(|member| !tied[member.get()]));
+    // So are alias sets that contradict each other.
+    while problem.check().is_err() && problem.aliases.pop().is_some() {}
     problem
 }
 

@@ -5,7 +5,7 @@ use lowtide_core::{BlockIndex, TextIndex};
 
 /// The state of every name.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct LiveBlocks {
     names: Vec<Name>,
     /// Per block, the next one freed under its name that the device is not done with.
     next_freed: Vec<Option<BlockIndex>>,
@@ -28,7 +28,7 @@ pub(crate) enum Misfit {
     DoneBeforeFree,
 }
 
-impl Ledger {
+impl LiveBlocks {
     /// A new block begins under `name`; blocks are numbered in the order of these calls.
     pub(crate) fn alloc(&mut self, name: TextIndex) -> Result<BlockIndex, Misfit> {
         let block = BlockIndex(self.next_freed.len() as u32);
@@ -93,29 +93,29 @@ mod tests {
 
     #[test]
     fn a_freed_name_serves_again_and_done_rows_find_the_oldest_block() {
-        let mut ledger = Ledger::default();
-        assert_eq!(ledger.alloc(A), Ok(BlockIndex(0)));
-        assert_eq!(ledger.free(A), Ok(BlockIndex(0)));
-        assert_eq!(ledger.alloc(A), Ok(BlockIndex(1)));
-        assert_eq!(ledger.free(A), Ok(BlockIndex(1)));
-        assert_eq!(ledger.alloc(A), Ok(BlockIndex(2)));
-        assert_eq!(ledger.done(A), Ok(BlockIndex(0)));
-        assert_eq!(ledger.done(A), Ok(BlockIndex(1)));
-        assert_eq!(ledger.done(A), Err(Misfit::DoneBeforeFree));
-        assert_eq!(ledger.free(A), Ok(BlockIndex(2)));
-        assert_eq!(ledger.done(A), Ok(BlockIndex(2)));
-        assert_eq!(ledger.done(A), Err(Misfit::NotAllocated));
+        let mut live_blocks = LiveBlocks::default();
+        assert_eq!(live_blocks.alloc(A), Ok(BlockIndex(0)));
+        assert_eq!(live_blocks.free(A), Ok(BlockIndex(0)));
+        assert_eq!(live_blocks.alloc(A), Ok(BlockIndex(1)));
+        assert_eq!(live_blocks.free(A), Ok(BlockIndex(1)));
+        assert_eq!(live_blocks.alloc(A), Ok(BlockIndex(2)));
+        assert_eq!(live_blocks.done(A), Ok(BlockIndex(0)));
+        assert_eq!(live_blocks.done(A), Ok(BlockIndex(1)));
+        assert_eq!(live_blocks.done(A), Err(Misfit::DoneBeforeFree));
+        assert_eq!(live_blocks.free(A), Ok(BlockIndex(2)));
+        assert_eq!(live_blocks.done(A), Ok(BlockIndex(2)));
+        assert_eq!(live_blocks.done(A), Err(Misfit::NotAllocated));
     }
 
     #[test]
     fn rows_that_do_not_fit_are_told_apart() {
-        let mut ledger = Ledger::default();
-        assert_eq!(ledger.free(B), Err(Misfit::NotAllocated));
-        assert_eq!(ledger.live(B), Err(Misfit::NotAllocated));
-        ledger.alloc(B).unwrap();
-        assert_eq!(ledger.alloc(B), Err(Misfit::AllocatedTwice));
-        ledger.free(B).unwrap();
-        assert_eq!(ledger.free(B), Err(Misfit::FreedTwice));
-        assert_eq!(ledger.live(B), Err(Misfit::NotAllocated));
+        let mut live_blocks = LiveBlocks::default();
+        assert_eq!(live_blocks.free(B), Err(Misfit::NotAllocated));
+        assert_eq!(live_blocks.live(B), Err(Misfit::NotAllocated));
+        live_blocks.alloc(B).unwrap();
+        assert_eq!(live_blocks.alloc(B), Err(Misfit::AllocatedTwice));
+        live_blocks.free(B).unwrap();
+        assert_eq!(live_blocks.free(B), Err(Misfit::FreedTwice));
+        assert_eq!(live_blocks.live(B), Err(Misfit::NotAllocated));
     }
 }

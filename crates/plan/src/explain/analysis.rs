@@ -1,4 +1,4 @@
-//! A moment with all that is known around it: what the search for causes and remedies looks at.
+//! A moment with its buffers, its curve and its families: what the search for causes and remedies works on.
 
 use lowtide_core::{Alive, BufferIndex, Bytes, Change, Ending, Lifetime, Remedy, Usage};
 use rustc_hash::FxHashSet;
@@ -15,7 +15,7 @@ pub(super) const CANDIDATES: usize = 200;
 const LEAST: u64 = 1_000;
 
 /// A moment, and the time around it that savings are counted over.
-pub(super) struct Scene<'a> {
+pub(super) struct Analysis<'a> {
     pub usage: &'a Usage,
     pub account: &'a Account<'a>,
     pub curve: &'a Curve,
@@ -29,10 +29,10 @@ pub(super) struct Scene<'a> {
     pub present: FxHashSet<BufferIndex>,
 }
 
-impl Scene<'_> {
+impl Analysis<'_> {
     /// What the highest moment of the scope would be after `edit`; `None` where that cannot be done.
     pub fn height_after(&self, edit: &Edit) -> Option<u64> {
-        Some(self.curve.highest_with(self.scope, &edit.steps(self.account)?))
+        Some(self.curve.highest_with(self.scope, &edit.deltas(self.account)?))
     }
 
     /// What `edit` saves, if anything.
