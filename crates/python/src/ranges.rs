@@ -1,5 +1,5 @@
 //! Which addresses a source has reserved, so that a pointer can be told from others without a lock: frees come from all
-//! threads, and in a forked child nobody may be there to release one.
+//! threads, and in a forked child nobody may be there to release one. That is why it is no `RangeSet`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -110,7 +110,7 @@ mod tests {
     use lowtide_core::{Label, Lifetime, Problem, TextIndex};
 
     #[test]
-    fn holdings_are_put_together_by_each_grouping() {
+    fn buffers_are_put_together_by_each_grouping() {
         let buffer = |id: &str, size| Buffer::new(id, Lifetime { lower: 0, upper: 1 }, Bytes::new(size));
         let mut usage = Usage::of(Problem::new(vec![buffer("a/x", 5), buffer("b", 6), buffer("c", 100)]));
         assert_eq!(Grouping::telling(&usage), Grouping::Module);

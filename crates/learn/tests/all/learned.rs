@@ -1,5 +1,6 @@
 //! What is learned from steps, and when it is served.
 use lowtide_core::Bytes;
+use lowtide_core::random::Random;
 use lowtide_learn::{Learner, LearnerOptions, Served};
 
 use crate::player::{Op, Player, at_once, chain, lane, sizes};
@@ -19,12 +20,13 @@ fn renamed(ops: &[Op], step: u64) -> Vec<Op> {
 }
 
 /// Puts two lanes together in an order that `seed` decides; each keeps its own.
-fn interleaved(a: &[Op], b: &[Op], mut seed: u64) -> Vec<Op> {
+fn interleaved(a: &[Op], b: &[Op], seed: u64) -> Vec<Op> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    let mut random = Random::new(seed);
     let mut ops = Vec::new();
     while a.peek().is_some() || b.peek().is_some() {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let first = b.peek().is_none() || a.peek().is_some() && seed >> 62 & 1 == 0;
+        let turn = random.one_in(2);
+        let first = b.peek().is_none() || a.peek().is_some() && turn;
         ops.extend(if first { a.next() } else { b.next() });
     }
     ops

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use lowtide_core::random::Random;
 use lowtide_testing::programs;
 
 use crate::trial::{Server, Trial, printed, wait_until, well};
@@ -58,12 +59,8 @@ impl<'a> Redis<'a> {
 
 /// Bytes that do not repeat soon.
 fn value(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        b'a' + (state >> 33) as u8 % 26
-    };
-    std::iter::repeat_with(next).take(bytes).collect()
+    let mut random = Random::new(seed);
+    (0..bytes).map(|_| b'a' + random.below(26) as u8).collect()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Programs made up at random, by whoever finds smaller ones that fail too, and from a seed.
 
 use lowtide_core::ThreadId;
+use lowtide_core::random::Random;
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_pool::program::{Ask, Misuse, Op, Program, run};
 use proptest::collection::vec;
@@ -26,14 +27,8 @@ pub fn any_program_leaves_the_pool_whole(source: MakeSource, pool: MakePool) {
 
 /// The program that follows from a seed.
 pub fn made_up(seed: u64, bytes: usize) -> Program {
-    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let random = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    });
-    Program::from_bytes(&random.take(bytes).collect::<Vec<_>>())
+    let mut random = Random::new(seed);
+    Program::from_bytes(&(0..bytes).map(|_| random.next_u64() as u8).collect::<Vec<_>>())
 }
 
 /// Programs of up to so many operations.

@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use lowtide_core::random::Random;
 use lowtide_core::{Buffer, Bytes, Lifetime, Problem};
 
 /// How large a made problem is.
@@ -48,11 +49,11 @@ impl Synthetic {
     /// The problem that `seed` gives: one buffer begins at every event; sizes are multiples of 512 bytes up to
     /// 64 MiB, as many between any size and its double.
     pub fn problem(self, seed: u64) -> Problem {
-        let mut chance = Chance(seed);
+        let mut shapes = Shapes(Random::new(seed));
         let buffer = |index: u32| {
             let lower = i64::from(index);
-            let upper = lower + chance.length(u64::from(self.alive)) as i64;
-            Buffer::new(index.to_string(), Lifetime { lower, upper }, chance.size())
+            let upper = lower + shapes.length(u64::from(self.alive)) as i64;
+            Buffer::new(index.to_string(), Lifetime { lower, upper }, shapes.size())
         };
         Problem::new((0..self.buffers).map(buffer).collect())
     }
@@ -62,34 +63,21 @@ const UNIT: u64 = 512;
 /// 64 MiB are 512 bytes doubled this often.
 const DOUBLINGS: u64 = 17;
 
-/// A stream of numbers (`SplitMix64`).
-struct Chance(u64);
+/// How long buffers live and how large they are.
+struct Shapes(Random);
 
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from 0 to `limit - 1`.
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-
+impl Shapes {
     /// How many events a buffer lives: `mean` on average, never none.
     fn length(&mut self, mean: u64) -> u64 {
-        let is_long = self.below(10) < LONG_OF_TEN;
+        let is_long = self.0.below(10) < LONG_OF_TEN;
         // Evenly from 1 to about twice the average of its kind: 0.8 · 0.2 + 0.2 · 4.2 = 1.
         let twice = if is_long { mean * 42 / 5 } else { mean * 2 / 5 };
-        1 + self.below(twice.max(1))
+        1 + self.0.below(twice.max(1))
     }
 
     fn size(&mut self) -> Bytes {
-        let least = 1 << self.below(DOUBLINGS);
-        Bytes::new(UNIT * (least + self.below(least + 1)))
+        let least = 1 << self.0.below(DOUBLINGS);
+        Bytes::new(UNIT * (least + self.0.below(least + 1)))
     }
 }
 

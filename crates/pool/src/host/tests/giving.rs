@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lowtide_core::Bytes;
+use lowtide_core::random::Random;
 use lowtide_memory::{HostOptions, Pages};
 
 use super::super::{HostArena, HostArenaOptions};
@@ -37,13 +38,13 @@ fn memory_that_nothing_uses_goes_back_after_a_while_and_not_before() {
 }
 
 /// Steps of which no two have the same sizes.
-fn train_otherwise(arena: &HostArena, seed: &mut u64) {
+fn train_otherwise(arena: &HostArena, seed: u64) {
+    let mut random = Random::new(seed);
     let mut blocks = Vec::new();
     for _ in 0..40 {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        blocks.push(arena.alloc((*seed >> 33) % (6 * MIB) + 32 * KIB, 64, THREAD).unwrap());
+        blocks.push(arena.alloc(random.below(6 * MIB) + 32 * KIB, 64, THREAD).unwrap());
         if blocks.len() > 12 {
-            arena.free(blocks.swap_remove((*seed >> 40) as usize % blocks.len())).unwrap();
+            arena.free(blocks.swap_remove(random.below(blocks.len() as u64) as usize)).unwrap();
         }
     }
     for block in blocks {
@@ -107,7 +108,7 @@ fn what_goes_back_early_has_an_end() {
     let arena = arena(None);
     let mut seeds = (0..7_u64).cycle();
     let mut step = || {
-        train_otherwise(&arena, &mut seeds.next().unwrap());
+        train_otherwise(&arena, seeds.next().unwrap());
         arena.stats().held
     };
     let _ = (0..280).map(|_| step()).last();

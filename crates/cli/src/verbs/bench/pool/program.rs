@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use lowtide_core::ThreadId;
+use lowtide_core::random::Random;
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_learn::LearnerOptions;
 use lowtide_memory::{Simulated, SimulatedOptions};
@@ -118,17 +119,11 @@ fn fault(error: &lowtide_pool::Error) -> Failure {
 
 /// The sizes that a thread asks for in a step, the same every time: from 1 to 256 KiB, all magnitudes alike.
 pub(super) fn sizes(count: usize, thread: usize) -> Vec<u64> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (thread as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95);
-    let mut draw = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = Random::new(thread as u64);
     (0..count)
         .map(|_| {
-            let scale = SMALLEST << (draw() % u64::from(DOUBLINGS));
-            scale + draw() % scale
+            let scale = SMALLEST << random.below(u64::from(DOUBLINGS));
+            scale + random.below(scale)
         })
         .collect()
 }
