@@ -227,5 +227,5 @@ fn sample(arena: &HostArena, now: Duration) -> Sample {
     arena.tick(now);
     faults::sample_period(arena);
     let stats = arena.stats();
-    Sample { steps: stats.steps, free: stats.held.saturating_sub(stats.live) }
+    Sample { steps: stats.steps, free: stats.resident.saturating_sub(stats.live) }
 }

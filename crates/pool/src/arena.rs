@@ -1,37 +1,25 @@
 //! Lowtide's own strategy: addresses are taken once, memory is mapped under them in handles, and placement works on
 //! offsets. Free memory that lies scattered is brought together by giving handles a second address, never by copying.
 
-mod books;
-mod building;
-mod census;
-mod ground;
+mod accounting;
 mod heap;
-pub(crate) mod learning;
-mod placing;
-pub(crate) mod runs;
-pub(crate) mod serving;
-pub(crate) mod stage;
-mod staging;
+mod plan_memory;
 mod state;
 mod streams;
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
+mod zones;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwapOption;
 use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_learn::{LearnerOptions, Served};
 use lowtide_memory::Source;
 
 use crate::error::Error;
-use crate::pool::{Address, Pool, Request, Stats};
-use lowtide_learn::{LearnerOptions, Served};
-use serving::{Given, Serving};
-use stage::Found;
+use crate::pool::{Address, Pool, Request, Stats, UNIT};
+use crate::serving::{Found, Given, Published};
 use state::State;
-
-/// Every block begins at a multiple of this.
-pub(crate) const UNIT: u64 = 512;
 
 const UNIT_ALIGN: Align = match Align::new(UNIT) {
     Some(align) => align,
@@ -85,7 +73,7 @@ impl ArenaOptions {
 
 /// A block that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Living {
+pub struct LiveBlock {
     /// Where it begins.
     pub address: Address,
     /// What was asked for.
@@ -101,15 +89,15 @@ pub struct Living {
 pub struct Arena {
     state: Mutex<State>,
     /// The plan that is served, if one is.
-    serving: Arc<ArcSwapOption<Serving>>,
+    served: Published,
 }
 
 impl Arena {
     /// An arena over `source`. Takes addresses, and memory only where an earlier run has left a plan.
     pub fn new(source: Arc<dyn Source>, options: ArenaOptions) -> Result<Self, Error> {
-        let serving = Arc::new(ArcSwapOption::empty());
-        let state = State::new(source, options, Arc::clone(&serving))?;
-        Ok(Self { state: Mutex::new(state), serving })
+        let served = Published::default();
+        let state = State::new(source, options, Arc::clone(&served))?;
+        Ok(Self { state: Mutex::new(state), served })
     }
 
     /// How many allocations had their place in a plan, and how many did not, in all steps that were closed.
@@ -123,8 +111,8 @@ impl Arena {
     }
 
     /// The blocks that are in use, by address.
-    pub fn blocks(&self) -> Vec<Living> {
-        self.state().living()
+    pub fn blocks(&self) -> Vec<LiveBlock> {
+        self.state().live_blocks()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -141,9 +129,9 @@ impl Pool for Arena {
             return Err(Error::BadAlignment { align: request.align.get() });
         }
         let request = &Request { align: request.align.max(UNIT_ALIGN), ..*request };
-        if let Some(serving) = &*self.serving.load() {
-            match serving.take(request) {
-                Some(Found::At(offset)) => return Ok(serving.address(offset)),
+        if let Some(served) = &*self.served.load() {
+            match served.take(request) {
+                Some(Found::At(offset)) => return Ok(served.address(offset)),
                 Some(Found::Online | Found::Missed) => return self.state().place_online(request),
                 None => {}
             }
@@ -152,11 +140,11 @@ impl Pool for Arena {
     }
 
     fn free(&self, address: Address) -> Result<(), Error> {
-        let given = self.serving.load().as_ref().map_or(Given::No, |serving| serving.give(address));
+        let given = self.served.load().as_ref().map_or(Given::No, |served| served.give(address));
         match given {
             Given::Yes => Ok(()),
             Given::Late(number) => {
-                self.state().forget(address, number);
+                self.state().free_dropped(address, number);
                 Ok(())
             }
             Given::No => self.state().free(address),

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use lowtide_core::{Bytes, StepIndex, StreamId, Trace};
 use lowtide_memory::{Error as SourceError, Source};
 
-use crate::arena::{ArenaOptions, Living};
+use crate::arena::{ArenaOptions, LiveBlock};
 use crate::error::Error;
 use crate::pool::{Address, Pool, Request};
 
@@ -179,7 +179,7 @@ impl Fleet {
     }
 
     /// The block in use in which `address` lies, on whichever device; those of captures are not found.
-    pub fn block_at(&self, address: Address) -> Option<Living> {
+    pub fn block_at(&self, address: Address) -> Option<LiveBlock> {
         self.all().find_map(|device| {
             let blocks = device.arena.blocks();
             let before = blocks.partition_point(|block| block.address <= address).checked_sub(1)?;

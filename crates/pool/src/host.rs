@@ -1,20 +1,19 @@
 //! The arena under a program's own `malloc`: blocks of 32 KiB and more in one long range of host memory. Placement works on
 //! addresses; pages follow by themselves when they are touched, and go back when nothing has used them for a while.
 //!
-//! Between steps of a program that repeats, the [learner](lowtide_learn::Learner)'s plan gets a run of free memory as its ground:
+//! Between steps of a program that repeats, the [learner](lowtide_learn::Learner)'s plan gets a run of free memory:
 //! once steps are met to the last block, and the program closes them itself, planned blocks come and go without a lock. All
 //! others are placed around them.
 //!
 //! Whoever waits for the lock may be inside `dlopen`: nothing is done under it that needs the loader, such as the first use of a
 //! thread-local that has a destructor.
 
-mod border;
-mod giving;
-mod residency;
-mod resizing;
+mod clock;
+mod pages;
+mod plan_range;
 mod state;
-mod steps;
-#[cfg(test)]
+mod step_boundary;
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
 use std::ops::Range;
@@ -22,15 +21,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use lowtide_core::{Align, Bytes, StreamId, ThreadId};
-use lowtide_memory::{Error as MemoryError, Expanse, HostOptions, Pages};
+use lowtide_memory::{Error as MemoryError, HostOptions, Pages};
 
-use crate::arena::UNIT;
-use crate::arena::serving::{Given, Serving};
-use crate::arena::stage::Found;
 use crate::error::Error;
-use crate::pool::{Address, Request};
+use crate::pool::{Address, Request, UNIT};
+use crate::serving::{Found, Given, Published};
 use lowtide_learn::LearnerOptions;
 use state::{State, Taken};
 
@@ -75,7 +71,7 @@ pub struct HostStats {
     /// The most that was seen.
     pub peak_live: Bytes,
     /// What may be resident.
-    pub held: Bytes,
+    pub resident: Bytes,
     /// Blocks handed out.
     pub allocations: u64,
     /// Of those that were asked for while a plan was served, how many had their place in it.
@@ -98,7 +94,7 @@ pub struct HostArena {
     range: Range<u64>,
     state: Mutex<State>,
     /// The plan that is served, if one is.
-    serving: Arc<ArcSwapOption<Serving>>,
+    served: Published,
     /// Whether the program has said that its step is over: the next allocation closes it, so that what is let go in
     /// between belongs to it.
     step_is_over: AtomicBool,
@@ -109,14 +105,13 @@ pub struct HostArena {
 impl HostArena {
     /// Takes addresses, and no memory yet.
     pub fn new(options: HostArenaOptions) -> Result<Self, MemoryError> {
-        let expanse = Expanse::new(options.range, &options.pages)?;
-        let span = expanse.span();
-        let serving = Arc::new(ArcSwapOption::empty());
-        let state = State::new(expanse, options, Arc::clone(&serving));
+        let served = Published::default();
+        let state = State::new(options, Arc::clone(&served))?;
+        let span = state.span();
         Ok(Self {
             range: span.start..span.end(),
             state: Mutex::new(state),
-            serving,
+            served,
             step_is_over: AtomicBool::new(false),
             unlocked: AtomicU64::new(0),
         })
@@ -148,8 +143,8 @@ impl HostArena {
         if self.step_is_over.load(Ordering::Relaxed) && self.step_is_over.swap(false, Ordering::Relaxed) {
             self.state().close_marked_step();
         }
-        let found = self.serving.load().as_ref().and_then(|serving| match serving.take(&request)? {
-            Found::At(offset) => Some(Some(serving.address(offset).0)),
+        let found = self.served.load().as_ref().and_then(|served| match served.take(&request)? {
+            Found::At(offset) => Some(Some(served.address(offset).0)),
             Found::Online | Found::Missed => Some(None),
         });
         let taken = match found {
@@ -174,10 +169,10 @@ impl HostArena {
     /// Takes a block back.
     pub fn free(&self, address: u64) -> Result<(), Error> {
         let address = Address(address);
-        match self.serving.load().as_ref().map_or(Given::No, |serving| serving.give(address)) {
+        match self.served.load().as_ref().map_or(Given::No, |served| served.give(address)) {
             Given::Yes => Ok(()),
             Given::Late(number) => {
-                self.state().forget(address, number);
+                self.state().free_dropped(address, number);
                 Ok(())
             }
             Given::No => self.state().free(address),
@@ -227,8 +222,8 @@ impl HostArena {
         Some(stats)
     }
 
-    /// Gives addresses back that were never used, because others may get no more of them. `announce` hears of the range
-    /// that is left before they are anybody else's. What does not fit from now on is refused.
+    /// Gives addresses back that were never used, because others may get no more of them. `announce` gets the range that
+    /// is left before they are anybody else's. What does not fit from now on is refused.
     pub fn shrink_range(&self, announce: impl FnOnce(Range<u64>)) {
         self.state().shrink_range(announce);
     }
@@ -236,15 +231,13 @@ impl HostArena {
     /// Holds everything still, so that the process can be forked.
     pub fn freeze(&'static self) -> Frozen {
         let state = self.state();
-        if let Some(serving) = &state.serving {
-            serving.stage.pause();
-        }
+        state.pause();
         Frozen { arena: self, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A thread's first look registers a destructor.
-        drop(self.serving.load());
+        drop(self.served.load());
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -259,9 +252,7 @@ pub struct Frozen {
 impl Frozen {
     /// Goes on.
     pub fn thaw(self) {
-        if let Some(serving) = &self.state.serving {
-            serving.stage.resume();
-        }
+        self.state.resume();
     }
 
     /// Goes on in a forked child: its blocks are there; the threads that served or planned for its parent are not. What the

@@ -7,6 +7,9 @@ use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 
 use crate::error::Error;
 
+/// Every block of Lowtide's own strategies begins at a multiple of this and takes one.
+pub(crate) const UNIT: u64 = 512;
+
 /// Where a block begins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address(pub u64);

@@ -1,9 +1,9 @@
 //! Programs of requests, for tests: any string of bytes is one, so that property tests and a fuzzer share them. A
 //! [`run`] plays one on a pool over a [`Watching`] source and says what the pool broke: blocks that overlap, contents
-//! that were lost, memory that was handed on or given back while queued work still used it, books that do not add up.
+//! that were lost, memory that was handed on or given back while queued work still used it, model that do not add up.
 
-mod books;
 mod clocks;
+mod memory_model;
 mod ops;
 mod ranges;
 mod runner;
@@ -11,7 +11,7 @@ mod shadow;
 mod violation;
 mod watching;
 
-pub(crate) use books::Books;
+pub(crate) use memory_model::MemoryModel;
 pub use ops::{Ask, Misuse, Op, Program};
 pub use runner::{Subject, run, run_on_threads};
 pub use violation::{Fault, Violation};

@@ -3,27 +3,22 @@
 
 mod runs;
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lowtide_core::{Bytes, StreamId};
-use lowtide_memory::{Error as SourceError, Mark, Source, Span};
+use lowtide_memory::{Error as SourceError, Source, Span};
 use rustc_hash::FxHashMap;
 
+use crate::addresses;
 use crate::error::Error;
-use crate::pool::{Address, Pool, Request, Stats};
-use runs::{Class, Ranges, Runs};
-
-/// Every block begins at a multiple of this and takes one.
-const UNIT: u64 = 512;
+use crate::free_runs::FreeRuns;
+use crate::pending::PendingBlocks;
+use crate::pool::{Address, Pool, Request, Stats, UNIT};
+use runs::{Class, SegmentRuns};
 
 /// Blocks below this share segments of [`SHARED`].
 const SMALL: u64 = 1 << 20;
 const SHARED: u64 = 2 << 20;
-
-/// How many addresses are reserved for a byte of memory, and the memory that is assumed where a source does not know its own.
-const ADDRESSES_PER_BYTE: u64 = 16;
-const UNKNOWN_CAPACITY: u64 = 1 << 40;
 
 /// The pool. Memory of blocks that were freed is kept and used again: to register it takes far longer than to copy it.
 ///
@@ -39,11 +34,11 @@ pub struct Segments {
 struct State {
     /// All addresses, and those under which there is no segment.
     reserved: Vec<Span>,
-    vacant: Ranges,
-    runs: Runs,
+    vacant: FreeRuns,
+    runs: SegmentRuns,
     blocks: FxHashMap<u64, Block>,
-    /// Freed blocks that streams still use, each with its marks.
-    pending: VecDeque<(u64, Vec<Mark>)>,
+    /// Freed blocks that streams still use.
+    pending: PendingBlocks,
     stats: Stats,
 }
 
@@ -73,17 +68,17 @@ impl Segments {
         let bytes = if class == Class::Small { SHARED } else { size + align - UNIT };
         let granularity = self.source.describe().granularity.get();
         let bytes = bytes.next_multiple_of(granularity);
-        let start = if let Some(start) = state.vacant.take(bytes) {
+        let start = if let Some(start) = state.vacant.take_lowest(bytes) {
             start
         } else {
-            let more = self.reserve(bytes)?;
+            let more = addresses::reserve(&*self.source, bytes)?;
             state.reserved.push(more);
-            state.vacant.give(more.start, more.bytes.get());
-            state.vacant.take(bytes).ok_or(SourceError::OutOfAddresses { asked: Bytes::new(bytes) })?
+            state.vacant.insert(more.start, more.bytes.get());
+            state.vacant.take_lowest(bytes).ok_or(SourceError::OutOfAddresses { asked: Bytes::new(bytes) })?
         };
         let span = Span::new(start, Bytes::new(bytes));
         if let Err(error) = self.source.commit(span) {
-            state.vacant.give(start, bytes);
+            state.vacant.insert(start, bytes);
             return Err(error);
         }
         state.runs.add(span, class);
@@ -92,43 +87,16 @@ impl Segments {
         Ok(())
     }
 
-    /// Addresses for many segments, of which one takes `bytes`.
-    fn reserve(&self, bytes: u64) -> Result<Span, SourceError> {
-        let capacity = self.source.describe().capacity.map_or(UNKNOWN_CAPACITY, Bytes::get);
-        let mut wanted = capacity.saturating_mul(ADDRESSES_PER_BYTE).max(bytes);
-        loop {
-            match self.source.reserve(Bytes::new(wanted)) {
-                Err(_) if wanted / 2 >= bytes => wanted /= 2,
-                other => return other,
-            }
-        }
-    }
-
     /// Takes back the blocks whose streams are done.
     fn poll(&self, state: &mut State) {
-        let mut index = 0;
-        while index < state.pending.len() {
-            let (_, marks) = &mut state.pending[index];
-            while let Some(&mark) = marks.last() {
-                if !self.source.passed(mark) {
-                    break;
-                }
-                self.source.forget(mark);
-                marks.pop();
-            }
-            if !marks.is_empty() {
-                index += 1;
-            } else if let Some((address, _)) = state.pending.remove(index) {
-                state.release(address);
-            }
+        for address in state.pending.poll(usize::MAX, &*self.source) {
+            state.release(address);
         }
     }
 
     /// Waits for the streams of all freed blocks.
     fn wait(&self, state: &mut State) -> Result<(), SourceError> {
-        for &mark in state.pending.iter().flat_map(|(_, marks)| marks) {
-            self.source.wait(mark)?;
-        }
+        state.pending.wait(&*self.source)?;
         self.poll(state);
         Ok(())
     }
@@ -139,7 +107,7 @@ impl Segments {
         for span in state.runs.idle() {
             self.source.decommit(span)?;
             state.runs.remove(span);
-            state.vacant.give(span.start, span.bytes.get());
+            state.vacant.insert(span.start, span.bytes.get());
             state.stats.reserved = state.stats.reserved.saturating_sub(span.bytes);
             given += span.bytes;
         }
@@ -221,24 +189,11 @@ impl Pool for Segments {
 
     fn free(&self, address: Address) -> Result<(), Error> {
         let mut state = self.state();
-        let block = state.live(address)?;
-        let mut marks = Vec::with_capacity(block.uses.len());
-        for &stream in &block.uses {
-            match self.source.mark(stream) {
-                Ok(mark) => marks.push(mark),
-                Err(error) => {
-                    for mark in marks {
-                        self.source.forget(mark);
-                    }
-                    return Err(Error::Source(error));
-                }
-            }
-        }
-        if marks.is_empty() {
-            state.release(address.0);
+        let uses = state.live(address)?.uses.clone();
+        if state.pending.push(address.0, &uses, &*self.source).map_err(Error::Source)? {
+            state.live(address)?.is_pending = true;
         } else {
-            block.is_pending = true;
-            state.pending.push_back((address.0, marks));
+            state.release(address.0);
         }
         Ok(())
     }
@@ -269,9 +224,7 @@ impl Drop for Segments {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Streams may still use what was freed; a source that fails here has no work that could be waited for.
         let _ = self.wait(&mut state);
-        for mark in state.pending.drain(..).flat_map(|(_, marks)| marks) {
-            self.source.forget(mark);
-        }
+        state.pending.forget(&*self.source);
         for span in state.reserved.drain(..) {
             let _ = self.source.release(span);
         }

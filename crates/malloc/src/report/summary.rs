@@ -165,6 +165,6 @@ fn large(stats: &HostStats) -> Large {
         hits: stats.hits,
         misses: stats.misses,
         peak_live_bytes: stats.peak_live.get(),
-        held_bytes: stats.held.get(),
+        held_bytes: stats.resident.get(),
     }
 }

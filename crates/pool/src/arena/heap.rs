@@ -1,25 +1,25 @@
 //! A range of addresses, the handles mapped into it, and the free memory between blocks.
 //!
-//! The first part of the range is the *ground*: there memory is taken and used again, and free memory in it is used
-//! again at once. Where the ground has enough free memory but no run of it is long enough, whole free handles get a
-//! second address side by side in a *window*, and the block is placed there. Their first address stays: as soon as the
-//! block is gone the ground is whole again, without a call. A handle is in use through one of its addresses at a time.
+//! The first part of the range is the *base*: there memory is taken and used again, and free memory in it is used
+//! again at once. Where the base has enough free memory but no run of it is long enough, whole free handles get a
+//! second address side by side in an *alias run*, and the block is placed there. Their first address stays: as soon as the
+//! block is gone the base is whole again, without a call. A handle is in use through one of its addresses at a time.
 
+mod aliases;
 mod growth;
-pub(super) use growth::USUAL_HANDLES;
 mod lending;
-mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lowtide_core::Bytes;
 use lowtide_memory::{Error as SourceError, Source, Span};
 use rustc_hash::FxHashSet;
 
-use super::runs::Runs;
-use windows::Window;
+use crate::addresses;
+use crate::free_runs::FreeRuns;
+use aliases::AliasRun;
 
+pub(super) use growth::USUAL_HANDLES;
 pub(super) use lending::Holder;
 
 /// A handle's place in its heap.
@@ -51,12 +51,6 @@ const ALMOST: u64 = 64;
 /// How many runs are asked whether they are aligned by chance.
 const TRIES: usize = 16;
 
-/// How much larger than its memory a heap's range of addresses is.
-const ADDRESSES_PER_BYTE: u64 = 16;
-
-/// The memory that is assumed where a source does not know its own.
-const UNKNOWN_CAPACITY: u64 = 1 << 40;
-
 #[derive(Debug)]
 pub(super) struct Heap {
     source: Arc<dyn Source>,
@@ -69,15 +63,15 @@ pub(super) struct Heap {
     places: BTreeMap<u64, HandleIndex>,
     /// The addresses of handles that have several.
     shared: BTreeMap<u64, HandleIndex>,
-    free: Runs,
+    free: FreeRuns,
     fit: Fit,
-    ground_end: u64,
-    /// Where windows begin.
-    border: u64,
-    windows: BTreeMap<u64, Window>,
-    windows_end: u64,
-    /// Addresses of windows that were given up.
-    closed: Runs,
+    base_end: u64,
+    /// Where alias runs begin.
+    aliases_from: u64,
+    alias_runs: BTreeMap<u64, AliasRun>,
+    alias_runs_end: u64,
+    /// Addresses of alias runs that were given up.
+    closed: FreeRuns,
     /// Ranges of handles that are lent: what is free in them is not this heap's to use.
     lent: BTreeMap<u64, u64>,
 }
@@ -85,12 +79,12 @@ pub(super) struct Heap {
 impl Heap {
     pub(super) fn new(source: Arc<dyn Source>, fit: Fit) -> Result<Self, SourceError> {
         let description = source.describe();
-        let capacity = description.capacity.map_or(UNKNOWN_CAPACITY, Bytes::get);
+        let capacity = addresses::capacity(&*source);
         let granularity = description.granularity.get();
         let least = if description.aliases { capacity.saturating_mul(2) } else { capacity };
-        let span = reserve(&*source, capacity, least)?;
+        let span = addresses::reserve(&*source, least)?;
         let whole = span.bytes.get();
-        let border = if description.aliases { (whole / 2).next_multiple_of(granularity) } else { whole };
+        let aliases_from = if description.aliases { (whole / 2).next_multiple_of(granularity) } else { whole };
         Ok(Self {
             aliases: description.aliases,
             source,
@@ -100,13 +94,13 @@ impl Heap {
             vacant: Vec::new(),
             places: BTreeMap::new(),
             shared: BTreeMap::new(),
-            free: Runs::default(),
+            free: FreeRuns::default(),
             fit,
-            ground_end: 0,
-            border,
-            windows: BTreeMap::new(),
-            windows_end: border,
-            closed: Runs::default(),
+            base_end: 0,
+            aliases_from,
+            alias_runs: BTreeMap::new(),
+            alias_runs_end: aliases_from,
+            closed: FreeRuns::default(),
             lent: BTreeMap::new(),
         })
     }
@@ -149,7 +143,7 @@ impl Heap {
     /// Places where `bytes` fit and what would be left over of their runs, the tightest first.
     pub(super) fn fitting(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let base = self.span.start;
-        // Runs that are just long enough may begin at the right address; those with room to spare surely fit.
+        // FreeRuns that are just long enough may begin at the right address; those with room to spare surely fit.
         let sure = bytes + align.saturating_sub(super::UNIT);
         let tight = self.free.tightest(bytes).take_while(move |run| run.1 < sure).take(TRIES);
         tight.chain(self.free.tightest(sure)).filter_map(move |(start, length)| {
@@ -230,17 +224,5 @@ impl Drop for Heap {
     fn drop(&mut self) {
         // A source that fails twice keeps the range until it is dropped itself.
         let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
-    }
-}
-
-/// Addresses for a heap over `capacity` bytes of memory: many times as many, or fewer where there are not so many.
-fn reserve(source: &dyn Source, capacity: u64, least: u64) -> Result<Span, SourceError> {
-    let least = least.max(1);
-    let mut wanted = capacity.saturating_mul(ADDRESSES_PER_BYTE).max(least);
-    loop {
-        match source.reserve(Bytes::new(wanted)) {
-            Err(_) if wanted / 2 >= least => wanted /= 2,
-            other => return other,
-        }
     }
 }

@@ -12,9 +12,9 @@ use super::counts::Counts;
 use super::failed_frees::FailedFrees;
 use super::history::History;
 use super::{CapturePool, FleetOptions};
-use crate::arena::{Arena, UNIT};
+use crate::arena::Arena;
 use crate::error::Error;
-use crate::pool::{Address, Pool, Request};
+use crate::pool::{Address, Pool, Request, UNIT};
 
 /// What a device holds and did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

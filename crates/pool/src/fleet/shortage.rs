@@ -7,7 +7,7 @@ use lowtide_core::Bytes;
 use lowtide_memory::Source as _;
 
 use super::device::Device;
-use crate::arena::Living;
+use crate::arena::LiveBlock;
 
 /// How many groups of blocks are named.
 const NAMED: usize = 8;
@@ -66,7 +66,7 @@ impl Shortage {
     }
 }
 
-fn groups(blocks: &[Living]) -> Vec<(Bytes, u64)> {
+fn groups(blocks: &[LiveBlock]) -> Vec<(Bytes, u64)> {
     let mut counts: BTreeMap<Bytes, u64> = BTreeMap::new();
     for block in blocks {
         *counts.entry(block.bytes).or_default() += 1;
@@ -79,7 +79,7 @@ fn groups(blocks: &[Living]) -> Vec<(Bytes, u64)> {
 /// Stretches without a block for more than this are left out of the map: nothing need be mapped there.
 const GAP: u64 = 1 << 30;
 
-fn map(blocks: &[Living]) -> Vec<f64> {
+fn map(blocks: &[LiveBlock]) -> Vec<f64> {
     let mut spans: Vec<(u64, u64)> = Vec::with_capacity(blocks.len());
     let (mut place, mut end) = (0u64, None);
     for block in blocks {

@@ -1,6 +1,6 @@
 //! Programs of random calls against a plain model, and what a host arena promises about steps, pages and forks.
 
-mod giving;
+mod purge;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -164,7 +164,7 @@ proptest! {
         }
         arena.trim();
         prop_assert_eq!(arena.stats().live, Bytes::ZERO);
-        prop_assert_eq!(arena.stats().held, Bytes::ZERO);
+        prop_assert_eq!(arena.stats().resident, Bytes::ZERO);
     }
 }
 
@@ -196,7 +196,7 @@ fn a_step_that_repeats_is_served_by_its_plan() {
     assert!(before.planned_from.is_some_and(|step| step <= 6), "{before:?}");
     assert_eq!(after.misses, before.misses);
     assert!(after.hits - before.hits >= 50 * 36 - 72, "{before:?} {after:?}");
-    assert_eq!(after.held, before.held, "nothing new became resident");
+    assert_eq!(after.resident, before.resident, "nothing new became resident");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn steps_whose_blocks_are_all_of_one_size_are_found() {
     }
     let stats = arena.stats();
     assert!(stats.steps > 50 && stats.hits > 45 * 14, "{stats:?}");
-    assert_eq!(stats.held, stats.peak_live, "a plan takes no more than there was");
+    assert_eq!(stats.resident, stats.peak_live, "a plan takes no more than there was");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn kinds_of_step_that_take_turns_share_memory_and_have_a_plan_each() {
     let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
     assert!(hits >= 99 * (hits + misses) / 100 && hits > 36 * 30, "{before:?} {after:?}");
     let peak: u64 = after.peak_live.get();
-    assert!(after.held.get() <= peak + peak / 20 + 4 * MIB, "{after:?}");
+    assert!(after.resident.get() <= peak + peak / 20 + 4 * MIB, "{after:?}");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_plan_gives_way_to_a_program_that_changes() {
     }
     arena.trim();
     let stats = arena.stats();
-    assert_eq!((stats.live, stats.held), (Bytes::ZERO, Bytes::ZERO));
+    assert_eq!((stats.live, stats.resident), (Bytes::ZERO, Bytes::ZERO));
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_block_on_a_stages_ground_that_shrinks_keeps_what_is_left_of_it() {
         arena.step();
     }
     arena.trim();
-    assert_eq!((arena.stats().live, arena.stats().held), (Bytes::ZERO, Bytes::ZERO));
+    assert_eq!((arena.stats().live, arena.stats().resident), (Bytes::ZERO, Bytes::ZERO));
 }
 
 #[test]

@@ -101,12 +101,12 @@ pub enum Fault {
         /// How it was refused.
         error: Error,
     },
-    /// Books do not add up.
+    /// MemoryModel do not add up.
     #[error("{what}: {stats:?} with {live} in hand")]
     BadStats {
         /// What is wrong.
         what: &'static str,
-        /// The books.
+        /// The model.
         stats: Stats,
         /// What is in hand.
         live: Bytes,

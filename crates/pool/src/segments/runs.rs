@@ -12,38 +12,9 @@ pub(super) enum Class {
     Large,
 }
 
-/// Ranges of addresses, of which neighbours are one.
+/// The free runs in all segments.
 #[derive(Debug, Default)]
-pub(super) struct Ranges(BTreeMap<u64, u64>);
-
-impl Ranges {
-    /// Takes the lowest that are enough.
-    pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
-        let (&start, &length) = self.0.iter().find(|&(_, &length)| length >= bytes)?;
-        self.0.remove(&start);
-        if length > bytes {
-            self.0.insert(start + bytes, length - bytes);
-        }
-        Some(start)
-    }
-
-    /// Adds a range.
-    pub(super) fn give(&mut self, start: u64, bytes: u64) {
-        let (mut from, mut to) = (start, start + bytes);
-        if let Some((&before, &length)) = self.0.range(..from).next_back()
-            && before + length == from
-        {
-            from = before;
-        }
-        if let Some(length) = self.0.remove(&to) {
-            to += length;
-        }
-        self.0.insert(from, to - from);
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct SegmentRuns {
     /// The segments by their start: their bytes and class.
     segments: BTreeMap<u64, (u64, Class)>,
     /// Free runs by their start.
@@ -52,7 +23,7 @@ pub(super) struct Runs {
     sized: BTreeSet<(Class, u64, u64)>,
 }
 
-impl Runs {
+impl SegmentRuns {
     /// Adds a segment, all of it free.
     pub(super) fn add(&mut self, span: Span, class: Class) {
         self.segments.insert(span.start, (span.bytes.get(), class));

@@ -4,7 +4,7 @@ use lowtide_core::Bytes;
 use lowtide_memory::{Error as SourceError, Span};
 
 use super::{Fit, Handle, HandleIndex, Heap};
-use crate::arena::books::Books;
+use crate::arena::accounting::Accounting;
 
 /// Into how many handles memory is divided once it is settled, about; many more are made only while calls are free.
 pub(in crate::arena) const USUAL_HANDLES: u64 = 512;
@@ -17,46 +17,56 @@ const LARGEST_GRAIN: u64 = 64 << 20;
 const LEAST_GROWTH: u64 = 1 << 20;
 
 impl Heap {
-    /// Adds `need` bytes at the end of the ground, or, where there are no addresses left, `whole` in a gap of it.
-    pub(in crate::arena) fn grow(&mut self, need: u64, whole: u64, books: &mut Books) -> Result<(), SourceError> {
-        match self.extend(need, books) {
+    /// Adds `need` bytes at the end of the base, or, where there are no addresses left, `whole` in a gap of it.
+    pub(in crate::arena) fn grow(
+        &mut self,
+        need: u64,
+        whole: u64,
+        accounting: &mut Accounting,
+    ) -> Result<(), SourceError> {
+        match self.extend(need, accounting) {
             Err(SourceError::OutOfAddresses { .. }) => {
                 let whole = whole.next_multiple_of(self.granularity);
-                let start = self.ground_addresses(whole)?;
-                self.commit(start, whole, books)
+                let start = self.base_addresses(whole)?;
+                self.commit(start, whole, accounting)
             }
             other => other,
         }
     }
 
-    /// Adds new memory at the end of the ground.
-    fn extend(&mut self, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+    /// Adds new memory at the end of the base.
+    fn extend(&mut self, bytes: u64, accounting: &mut Accounting) -> Result<(), SourceError> {
         let least = if self.aliases { self.granularity } else { self.granularity.max(LEAST_GROWTH) };
         let bytes = bytes.next_multiple_of(least);
-        if self.ground_end + bytes > self.border {
+        if self.base_end + bytes > self.aliases_from {
             return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
         }
-        let before = self.ground_end;
-        let result = self.commit(before, bytes, books);
+        let before = self.base_end;
+        let result = self.commit(before, bytes, accounting);
         let committed = self.free.around(before).map_or(0, |(start, length)| start + length - before);
-        self.ground_end = before + committed;
+        self.base_end = before + committed;
         result
     }
 
     /// Puts new handles under a range; what was committed before an error is kept as free memory.
-    pub(super) fn commit(&mut self, mut at: u64, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+    pub(super) fn commit(&mut self, mut at: u64, bytes: u64, accounting: &mut Accounting) -> Result<(), SourceError> {
         let end = at + bytes;
         while at < end {
-            let length = self.grain(end - at, books);
-            self.commit_handle(at, length, books)?;
+            let length = self.grain(end - at, accounting);
+            self.commit_handle(at, length, accounting)?;
             at += length;
         }
         Ok(())
     }
 
-    pub(super) fn commit_handle(&mut self, at: u64, bytes: u64, books: &mut Books) -> Result<(), SourceError> {
+    pub(super) fn commit_handle(
+        &mut self,
+        at: u64,
+        bytes: u64,
+        accounting: &mut Accounting,
+    ) -> Result<(), SourceError> {
         self.source.commit(Span::new(self.address(at), Bytes::new(bytes)))?;
-        books.created(bytes);
+        accounting.created(bytes);
         let handle = Handle { bytes, places: vec![at], users: 0, active: at };
         let index = if let Some(index) = self.vacant.pop() {
             self.handles[index.0 as usize] = Some(handle);
@@ -72,18 +82,18 @@ impl Heap {
 
     /// How large the next new handle is, of `wanted` bytes. Small handles leave no memory stranded between blocks, large
     /// ones cost fewer calls: as long as calls are not rationed they are small, later the larger the fewer are left.
-    fn grain(&self, wanted: u64, books: &Books) -> u64 {
+    fn grain(&self, wanted: u64, accounting: &Accounting) -> u64 {
         if !self.aliases {
             return wanted;
         }
-        if books.warming_up() {
-            let least = (books.reserved / MOST_HANDLES).max(1).next_power_of_two();
+        if accounting.warming_up() {
+            let least = (accounting.reserved() / MOST_HANDLES).max(1).next_power_of_two();
             let grain = least.max(power_below(wanted / 32)).clamp(self.granularity, self.largest_grain());
             return grain.min(wanted);
         }
-        let usual = (books.reserved / USUAL_HANDLES).max(1).next_power_of_two();
+        let usual = (accounting.reserved() / USUAL_HANDLES).max(1).next_power_of_two();
         let usual = usual.clamp(self.granularity, self.largest_grain());
-        let grain = match books.left() {
+        let grain = match accounting.left() {
             150.. => usual,
             80.. => 2 * usual,
             40.. => 4 * usual,
@@ -98,70 +108,71 @@ impl Heap {
 
     /// Gives back every handle in which no block lies, and says how many bytes that were. The caller knows that queued
     /// work is done.
-    pub(in crate::arena) fn give_back(&mut self, books: &mut Books) -> Result<u64, SourceError> {
+    pub(in crate::arena) fn give_back(&mut self, accounting: &mut Accounting) -> Result<u64, SourceError> {
         let mut returned = 0;
         for (bytes, index) in self.free_handles() {
             while let Some(last) = self.handles[index.0 as usize]
                 .as_ref()
                 .and_then(|handle| (handle.places.len() > 1).then(|| handle.places[handle.places.len() - 1]))
             {
-                self.drop_alias(last, books)?;
+                self.drop_alias(last, accounting)?;
             }
             let Some(place) = self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]) else { continue };
             self.source.decommit(Span::new(self.address(place), Bytes::new(bytes)))?;
-            books.destroyed(bytes);
+            accounting.destroyed(bytes);
             self.free.remove(place, bytes);
             self.places.remove(&place);
             self.handles[index.0 as usize] = None;
             self.vacant.push(index);
             returned += bytes;
         }
-        let last = self.ground_places().next_back();
-        self.ground_end = last.map_or(0, |(place, bytes)| place + bytes);
-        self.tidy_windows();
+        let last = self.base_places().next_back();
+        self.base_end = last.map_or(0, |(place, bytes)| place + bytes);
+        self.tidy_alias_runs();
         Ok(returned)
     }
 
     /// Makes the free memory one run again, of large handles, or of smaller ones as long as calls are not rationed: it is
     /// given back and taken anew. The caller knows that
     /// queued work is done.
-    pub(in crate::arena) fn settle(&mut self, books: &mut Books) -> Result<(), SourceError> {
+    pub(in crate::arena) fn settle(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
         if !self.aliases {
             return Ok(());
         }
         self.fit = Fit::Lowest;
-        let bytes = self.give_back(books)?;
-        let handles = books.warm_handles().unwrap_or(USUAL_HANDLES);
-        let grain = power_below(bytes.max(books.reserved) / handles).clamp(self.granularity, self.largest_grain());
-        let start = self.ground_addresses(bytes)?;
+        let bytes = self.give_back(accounting)?;
+        let handles = accounting.warm_handles().unwrap_or(USUAL_HANDLES);
+        let grain =
+            power_below(bytes.max(accounting.reserved()) / handles).clamp(self.granularity, self.largest_grain());
+        let start = self.base_addresses(bytes)?;
         let (mut at, end) = (start, start + bytes);
         while at < end {
             let length = grain.min(end - at);
-            self.commit_handle(at, length, books)?;
+            self.commit_handle(at, length, accounting)?;
             at += length;
-            self.ground_end = self.ground_end.max(at);
+            self.base_end = self.base_end.max(at);
         }
         Ok(())
     }
 
-    /// Addresses in the ground under which there is no memory: the lowest that are enough.
-    fn ground_addresses(&self, bytes: u64) -> Result<u64, SourceError> {
+    /// Addresses in the base under which there is no memory: the lowest that are enough.
+    fn base_addresses(&self, bytes: u64) -> Result<u64, SourceError> {
         let mut end = 0;
-        for (place, length) in self.ground_places() {
+        for (place, length) in self.base_places() {
             if place - end >= bytes {
                 return Ok(end);
             }
             end = place + length;
         }
-        if end + bytes > self.border {
+        if end + bytes > self.aliases_from {
             return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
         }
         Ok(end)
     }
 
-    fn ground_places(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+    fn base_places(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         let bytes = |index: HandleIndex| self.handles[index.0 as usize].as_ref().map_or(0, |handle| handle.bytes);
-        self.places.range(..self.border).map(move |(&place, &index)| (place, bytes(index)))
+        self.places.range(..self.aliases_from).map(move |(&place, &index)| (place, bytes(index)))
     }
 }
 

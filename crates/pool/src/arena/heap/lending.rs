@@ -1,4 +1,4 @@
-//! Handles that a heap lends to the ground of a stage, so that a plan can use what is free around blocks that stay.
+//! Handles that a heap lends to the memory of a plan, so that a plan can use what is free around blocks that stay.
 
 use rustc_hash::FxHashSet;
 

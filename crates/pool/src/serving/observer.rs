@@ -1,19 +1,22 @@
-//! What an arena tells its learner, and what it remembers of the step that is open to know blocks again in a plan.
+//! What an arena reports to its learner, and what it remembers of the last steps to know their blocks again in a plan.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lowtide_core::{Align, Bytes};
-use lowtide_learn::{Advice, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket};
+use lowtide_learn::{
+    Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::serving::Serving;
+use super::policy::ServingPolicy;
+use super::served_plan::ServedPlan;
 use crate::pool::Request;
 
 /// A learner and its place in the program.
 #[derive(Debug)]
-pub(crate) struct Learning {
-    pub(crate) learner: Learner,
+pub(crate) struct Observer {
+    learner: Learner,
     finder: PeriodFinder,
     /// After how many more allocations steps are found by their period, because nobody says where they end.
     finds: Option<u64>,
@@ -23,7 +26,7 @@ pub(crate) struct Learning {
     earlier: VecDeque<Log>,
     /// How many of those are remembered to see whether a step recurs.
     remembered: usize,
-    /// Whether steps are told apart by what is freed between allocations as well, and how much that was since the last.
+    /// Whether what is freed between allocations tells steps apart as well, and how much that was since the last.
     counts_frees: bool,
     frees: u64,
     /// Plans that were served and followed.
@@ -46,27 +49,21 @@ const MOST_TRUSTED: usize = 1024;
 /// A step follows a plan if it has this share of the plan's slots, in parts of a hundred.
 const FOLLOWS: usize = 60;
 
-impl Learning {
-    pub(crate) fn new(options: LearnerOptions, finds: Option<u64>, remembered: usize) -> Self {
+impl Observer {
+    /// A learner that has seen nothing; steps are found by their period after `finds` allocations, where there is such a number.
+    pub(crate) fn new(options: LearnerOptions, finds: Option<u64>, policy: &ServingPolicy) -> Self {
         Self {
             learner: Learner::new(options),
-            finder: PeriodFinder::new(),
+            finder: policy.sizes_kept.map_or_else(PeriodFinder::new, PeriodFinder::keeping),
             finds,
             tickets: FxHashMap::default(),
             log: Log::new(),
             earlier: VecDeque::new(),
-            remembered,
-            counts_frees: false,
+            remembered: policy.remembered_steps,
+            counts_frees: policy.counts_frees,
             frees: 0,
             trusted: FxHashSet::default(),
         }
-    }
-
-    /// Steps are told apart by what is freed between allocations as well: for memory that is freed in the program's order.
-    /// Programs have many threads, so that less is kept of each.
-    pub(crate) fn counting_frees(self) -> Self {
-        const KEPT: u64 = 1 << 16;
-        Self { counts_frees: true, finder: PeriodFinder::keeping(KEPT), ..self }
     }
 
     /// Whether every allocation and free has to come by.
@@ -135,12 +132,27 @@ impl Learning {
     }
 
     /// A step begins in which `serving` serves: all of it is watched, unless the same plan was met to the last block before.
-    pub(crate) fn attend(&mut self, serving: &Arc<Serving>, before: Option<&Arc<Serving>>, served: Served) {
+    pub(crate) fn attend(&mut self, serving: &Arc<ServedPlan>, before: Option<&Arc<ServedPlan>>, served: Served) {
         let stays = before.is_some_and(|before| Arc::ptr_eq(before, serving));
         if stays && served.misses == 0 && served.hits > 0 {
             self.learner.rest();
         }
         serving.watch(self.attends());
+    }
+
+    /// The plan for the step that begins now, where the learner has one.
+    pub(crate) fn likely_next(&self) -> Option<Arc<StepPlan>> {
+        self.learner.likely_next()
+    }
+
+    /// `plan` made anew around blocks that stay where they are.
+    pub(crate) fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Option<StepPlan> {
+        self.learner.plan_around(plan, carried)
+    }
+
+    /// What the learner has to say since the last call, a sentence each.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        self.learner.warnings()
     }
 
     /// Whether a plan is for a step that recurs: it was followed before, or would have been twice.

@@ -4,64 +4,62 @@
 use lowtide_core::StreamId;
 use lowtide_memory::Error as SourceError;
 
-use super::UNIT;
-use super::state::{Home, State};
-use super::streams::Position;
+use super::super::UNIT;
+use super::super::streams::Position;
+use super::super::zones::Size;
+use super::State;
 use crate::error::Error;
 use crate::pool::Request;
+use crate::serving::PlanArena;
 
 impl State {
     /// Where to put a block; makes room where there is none.
-    pub(super) fn place(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
-        if let Some(offset) = self.find(home, size, align, request.stream)? {
+    pub(super) fn place(&mut self, size: Size, bytes: u64, align: u64, request: &Request) -> Result<u64, Error> {
+        if let Some(offset) = self.find(size, bytes, align, request.stream)? {
             return Ok(offset);
         }
-        let wanted = size + align - UNIT;
-        self.yield_stage();
+        let wanted = bytes + align - UNIT;
+        if self.yield_plan() {
+            let _ = self.give_back();
+        }
         if !self.pending.is_empty() {
-            self.poll();
-            if let Some(offset) = self.find(home, size, align, request.stream)? {
+            self.poll(usize::MAX);
+            if let Some(offset) = self.find(size, bytes, align, request.stream)? {
                 return Ok(offset);
             }
         }
-        let Self { books, small, large, .. } = self;
-        let zone = if home == Home::Small { small } else { large };
-        match zone.heap.make_room(wanted, books) {
+        match self.zones.of_mut(size).heap.make_room(wanted, &mut self.accounting) {
             Ok(()) => {}
             Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
-                return self.rescue(home, size, align, request);
+                return self.rescue(size, bytes, align, request);
             }
             Err(error) => return Err(Error::Source(error)),
         }
-        match self.find(home, size, align, request.stream)? {
+        match self.find(size, bytes, align, request.stream)? {
             Some(offset) => Ok(offset),
             None => Err(self.out_of_memory(request)),
         }
     }
 
     /// Tries what is left when the source has no more memory.
-    fn rescue(&mut self, home: Home, size: u64, align: u64, request: &Request) -> Result<u64, Error> {
-        let wanted = size + align - UNIT;
+    fn rescue(&mut self, size: Size, bytes: u64, align: u64, request: &Request) -> Result<u64, Error> {
+        let wanted = bytes + align - UNIT;
         if !self.pending.is_empty() {
             // Work that cannot be waited for leaves its memory in use.
             let _ = self.wait_for_pending();
-            if let Some(offset) = self.find(home, size, align, request.stream)? {
+            if let Some(offset) = self.find(size, bytes, align, request.stream)? {
                 return Ok(offset);
             }
         }
-        let Self { books, small, large, .. } = self;
-        let zone = if home == Home::Small { small } else { large };
-        let gathered = zone.heap.gather(wanted, books);
+        let gathered = self.zones.of_mut(size).heap.gather(wanted, &mut self.accounting);
         if !matches!(gathered, Ok(true)) {
-            self.lower_stage();
+            self.drop_plan();
             let _ = self.dismantle();
             self.give_back().map_err(Error::Source)?;
-            if let Some(offset) = self.find(home, size, align, request.stream)? {
+            if let Some(offset) = self.find(size, bytes, align, request.stream)? {
                 return Ok(offset);
             }
-            let Self { books, small, large, .. } = self;
-            let zone = if home == Home::Small { small } else { large };
-            match zone.heap.grow(wanted, wanted, books) {
+            match self.zones.of_mut(size).heap.grow(wanted, wanted, &mut self.accounting) {
                 Ok(()) => {}
                 Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
                     return Err(self.out_of_memory(request));
@@ -69,7 +67,7 @@ impl State {
                 Err(error) => return Err(Error::Source(error)),
             }
         }
-        match self.find(home, size, align, request.stream)? {
+        match self.find(size, bytes, align, request.stream)? {
             Some(offset) => Ok(offset),
             None => Err(self.out_of_memory(request)),
         }
@@ -81,31 +79,31 @@ impl State {
     }
 
     /// A place in free memory that `stream` may use: at once where there is one, else behind other streams' work.
-    fn find(&mut self, home: Home, size: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
+    fn find(&mut self, size: Size, bytes: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
         const TRIES: usize = 8;
-        let zone = if home == Home::Small { &self.small } else { &self.large };
-        let Some(best) = zone.heap.best(size, align) else { return Ok(None) };
+        let zone = self.zones.of(size);
+        let Some(best) = zone.heap.best(bytes, align) else { return Ok(None) };
         if !self.queues.several() {
             return Ok(Some(best));
         }
-        let others: Vec<u64> = zone.heap.fitting(size, align).map(|(at, _)| at).take(TRIES).collect();
+        let others: Vec<u64> = zone.heap.fitting(bytes, align).map(|(at, _)| at).take(TRIES).collect();
         for at in std::iter::once(best).chain(others) {
-            if self.waits(home, at, size, stream).is_empty() {
-                self.zone(home).freed.cut(at, at + size);
+            if self.waits(size, at, bytes, stream).is_empty() {
+                self.zones.of_mut(size).freed.cut(at, at + bytes);
                 return Ok(Some(at));
             }
         }
-        for (owner, position) in self.waits(home, best, size, stream) {
+        for (owner, position) in self.waits(size, best, bytes, stream) {
             self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
         }
-        self.zone(home).freed.cut(best, best + size);
+        self.zones.of_mut(size).freed.cut(best, best + bytes);
         Ok(Some(best))
     }
 
     /// For whom `stream` has to wait before it uses a range.
-    fn waits(&mut self, home: Home, at: u64, size: u64, stream: StreamId) -> Vec<(StreamId, Position)> {
-        let zone = if home == Home::Small { &self.small } else { &self.large };
-        let ranges = zone.heap.footprint(at, size);
+    fn waits(&mut self, size: Size, at: u64, bytes: u64, stream: StreamId) -> Vec<(StreamId, Position)> {
+        let zone = self.zones.of(size);
+        let ranges = zone.heap.footprint(at, bytes);
         let mut owners: Vec<_> = ranges.into_iter().flat_map(|(start, end)| zone.freed.owners(start, end)).collect();
         owners.retain(|&(owner, position)| self.queues.must_wait(stream, owner, position, &*self.source));
         owners

@@ -1,4 +1,4 @@
-//! Plans and requests for the tests of the stage.
+//! Plans and requests for the tests of the table.
 
 use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 use lowtide_learn::{Lane, Slot, StepPlan};

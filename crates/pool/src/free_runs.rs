@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs that neither touch nor overlap.
+/// FreeRuns that neither touch nor overlap.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
+pub(crate) struct FreeRuns {
     by_start: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
 }
 
-impl Runs {
+impl FreeRuns {
     /// Adds a range that is in no run.
     pub(crate) fn insert(&mut self, mut start: u64, mut bytes: u64) {
         if bytes == 0 {
@@ -42,6 +42,13 @@ impl Runs {
         self.keep(start + bytes, run + length - start - bytes);
     }
 
+    /// Takes `bytes` out of the lowest run that is long enough.
+    pub(crate) fn take_lowest(&mut self, bytes: u64) -> Option<u64> {
+        let (start, _) = self.iter().find(|&(_, length)| length >= bytes)?;
+        self.remove(start, bytes);
+        Some(start)
+    }
+
     /// The run that `at` lies in.
     pub(crate) fn around(&self, at: u64) -> Option<(u64, u64)> {
         let (&start, &length) = self.by_start.range(..=at).next_back()?;
@@ -54,7 +61,7 @@ impl Runs {
         (start + length == end).then_some((start, length))
     }
 
-    /// Runs of at least `bytes`, the smallest first.
+    /// FreeRuns of at least `bytes`, the smallest first.
     pub(crate) fn tightest(&self, bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_size.range((bytes, 0)..).map(|&(length, start)| (start, length))
     }
@@ -92,13 +99,13 @@ impl Runs {
 mod tests {
     use super::*;
 
-    fn all(runs: &Runs) -> Vec<(u64, u64)> {
+    fn all(runs: &FreeRuns) -> Vec<(u64, u64)> {
         runs.iter().collect()
     }
 
     #[test]
     fn neighbours_merge_on_both_sides() {
-        let mut runs = Runs::default();
+        let mut runs = FreeRuns::default();
         runs.insert(0, 10);
         runs.insert(20, 10);
         runs.insert(10, 10);
@@ -107,7 +114,7 @@ mod tests {
 
     #[test]
     fn taking_from_the_middle_leaves_two_runs() {
-        let mut runs = Runs::default();
+        let mut runs = FreeRuns::default();
         runs.insert(0, 30);
         runs.remove(10, 5);
         assert_eq!(all(&runs), [(0, 10), (15, 15)]);

@@ -1,5 +1,5 @@
-//! Runs threads that take and give blocks of a plan through many orders of their steps. What the threads hold is kept in
-//! books of the standard library, which are read and written at once: only the stage's own steps are interleaved.
+//! FreeRuns threads that take and give blocks of a plan through many orders of their steps. What the threads hold is kept in
+//! accounting of the standard library, which are read and written at once: only the table's own steps are interleaved.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,9 @@ use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler}
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
-use super::super::serving::{Given, Serving};
+use super::super::served_plan::{Given, ServedPlan};
 use super::fixtures::{KIB, plan, request};
-use super::{Found, Stage, locked};
+use super::{Found, SlotTable, locked};
 use crate::pool::Address;
 use crate::sync::Mutex as InterleavedMutex;
 
@@ -24,13 +24,13 @@ const DEPTH: usize = 4;
 
 const BASE: u64 = 1 << 40;
 
-/// Runs `test` in many orders.
+/// FreeRuns `test` in many orders.
 fn explore(test: fn()) {
     run(RandomScheduler::new_from_seed(1, ORDERS), test);
     run(PctScheduler::new_from_seed(1, DEPTH, ORDERS), test);
 }
 
-/// Runs `test` in every order there is.
+/// FreeRuns `test` in every order there is.
 fn exhaust(test: fn()) {
     run(DfsScheduler::new(None, false), test);
 }
@@ -43,15 +43,15 @@ fn run(scheduler: impl Scheduler + 'static, test: fn()) {
 
 /// A plan at work, and what is known about it from outside.
 struct World {
-    serving: Serving,
+    serving: ServedPlan,
     /// The ranges that somebody uses.
     used: Mutex<Vec<(u64, u64)>>,
     /// What the arena has behind its lock.
-    arena: InterleavedMutex<Books>,
+    arena: InterleavedMutex<Accounting>,
 }
 
-/// The arena's books.
-struct Books {
+/// The arena's accounting.
+struct Accounting {
     is_lowered: bool,
     /// The addresses of blocks that it knows by name.
     blocks: BTreeSet<u64>,
@@ -62,14 +62,14 @@ impl World {
     fn new(slots: &[(u64, u64, u64)]) -> Arc<Self> {
         let plan = plan(slots);
         let height = plan.height.get();
-        let serving = Serving::new(Stage::new(Arc::new(plan)), BASE, height, 1);
+        let serving = ServedPlan::new(SlotTable::new(Arc::new(plan)), BASE, height, 1);
         serving.watch(false);
-        let arena = InterleavedMutex::new(Books { is_lowered: false, blocks: BTreeSet::new() });
+        let arena = InterleavedMutex::new(Accounting { is_lowered: false, blocks: BTreeSet::new() });
         Arc::new(Self { serving, used: Mutex::default(), arena })
     }
 
-    fn stage(&self) -> &Stage {
-        &self.serving.stage
+    fn table(&self) -> &SlotTable {
+        &self.serving.table
     }
 
     /// Begins to use a range, which nobody else may.
@@ -85,7 +85,7 @@ impl World {
         used.retain(|&range| range != (start, end));
     }
 
-    /// A block of `bytes` for a thread, if the stage has one.
+    /// A block of `bytes` for a thread, if the table has one.
     fn take(&self, thread: u64, bytes: u64) -> Option<u64> {
         let Found::At(offset) = self.serving.take(&request(thread, bytes))? else { return None };
         self.enter(offset, offset + bytes);
@@ -110,16 +110,16 @@ impl World {
 
     fn give_by_lock(&self, address: Address, offset: u64) {
         let mut arena = locked(&self.arena);
-        let is_in_use = if arena.is_lowered { arena.blocks.remove(&address.0) } else { self.stage().give(offset) };
+        let is_in_use = if arena.is_lowered { arena.blocks.remove(&address.0) } else { self.table().give(offset) };
         assert!(is_in_use, "a block was lost before it was given back");
     }
 
-    /// Lowers the stage as an arena does.
+    /// Lowers the table as an arena does.
     fn lower(&self) {
         let mut arena = locked(&self.arena);
-        self.stage().close();
+        self.table().close();
         arena.is_lowered = true;
-        for slot in self.stage().in_use() {
+        for slot in self.table().in_use() {
             let address = self.serving.address(slot.offset.map_or(0, Bytes::get)).0;
             assert!(arena.blocks.insert(address), "a block was adopted twice");
         }
@@ -136,15 +136,15 @@ impl World {
 
     /// After all threads ended: nothing is in use, and each slot can be had.
     fn assert_whole(&self, slots: &[(u64, u64, u64)]) {
-        assert_eq!(self.stage().in_use().count(), 0);
-        self.stage().restart();
+        assert_eq!(self.table().in_use().count(), 0);
+        self.table().restart();
         for &(thread, offset, bytes) in slots {
             assert_eq!(self.take(thread, bytes), Some(offset));
             self.give(offset, bytes);
         }
     }
 
-    /// After all threads ended on a stage that was lowered: the arena knows no block that nobody has.
+    /// After all threads ended on a table that was lowered: the arena knows no block that nobody has.
     fn assert_nothing_is_left(&self) {
         assert_eq!(locked(&self.arena).blocks, BTreeSet::new(), "the arena holds blocks that nobody has");
     }
@@ -167,7 +167,7 @@ fn two_threads_never_hold_shared_addresses_in_any_order() {
         let world = World::new(&[(0, 0, KIB), (1, 0, KIB)]);
         let claim = |slot| {
             start(&world, move |world| {
-                if world.stage().claim(slot) {
+                if world.table().claim(slot) {
                     world.enter(0, KIB);
                 }
             })
@@ -215,7 +215,7 @@ fn a_block_that_is_held_by_one_thread_is_given_by_another_while_a_rival_asks() {
 }
 
 #[test]
-fn a_stage_closed_while_a_block_is_taken_knows_it_or_refuses_it_in_any_order() {
+fn a_table_closed_while_a_block_is_taken_knows_it_or_refuses_it_in_any_order() {
     exhaust(|| {
         let world = World::new(&[(0, 0, KIB)]);
         let taker = start(&world, |world| {
@@ -231,7 +231,7 @@ fn a_stage_closed_while_a_block_is_taken_knows_it_or_refuses_it_in_any_order() {
 }
 
 #[test]
-fn a_stage_closed_while_a_block_is_given_back_loses_nothing_in_any_order() {
+fn a_table_closed_while_a_block_is_given_back_loses_nothing_in_any_order() {
     exhaust(|| {
         let world = World::new(&[(0, 0, KIB)]);
         assert_eq!(world.take(0, KIB), Some(0));
@@ -241,7 +241,7 @@ fn a_stage_closed_while_a_block_is_given_back_loses_nothing_in_any_order() {
 }
 
 #[test]
-fn a_stage_closed_while_blocks_come_and_go_loses_nothing() {
+fn a_table_closed_while_blocks_come_and_go_loses_nothing() {
     explore(|| {
         let world = World::new(&[(0, 0, KIB), (1, KIB, 2 * KIB), (0, 0, 3 * KIB), (1, 0, KIB)]);
         let first = start(&world, |world| world.work(0, &[KIB, 3 * KIB]));
@@ -252,7 +252,7 @@ fn a_stage_closed_while_blocks_come_and_go_loses_nothing() {
 }
 
 #[test]
-fn a_stage_closed_between_a_block_and_its_successor_adopts_the_successor() {
+fn a_table_closed_between_a_block_and_its_successor_adopts_the_successor() {
     explore(|| {
         let world = World::new(&[(0, 0, KIB), (1, 0, 2 * KIB)]);
         assert_eq!(world.take(0, KIB), Some(0));
@@ -269,7 +269,7 @@ fn slots_under_a_foreign_block_are_served_only_after_it_is_gone() {
         let slots = [(0, 0, 2 * KIB), (1, KIB, 2 * KIB)];
         let world = World::new(&slots);
         let is_foreign = Arc::new(AtomicBool::new(true));
-        world.stage().block(KIB, 2 * KIB, true);
+        world.table().block(KIB, 2 * KIB, true);
         let takers = slots.map(|(thread, ..)| {
             let is_foreign = Arc::clone(&is_foreign);
             start(&world, move |world| {
@@ -282,7 +282,7 @@ fn slots_under_a_foreign_block_are_served_only_after_it_is_gone() {
         });
         let foreign = start(&world, move |world| {
             is_foreign.store(false, Ordering::Relaxed);
-            world.stage().block(KIB, 2 * KIB, false);
+            world.table().block(KIB, 2 * KIB, false);
         });
         join(takers.into_iter().chain([foreign]));
         world.assert_whole(&slots);
@@ -296,13 +296,13 @@ fn of_a_slot_and_a_foreign_block_that_come_at_once_only_one_is_served() {
         let world = World::new(&slots);
         let takers = slots.map(|(thread, ..)| start(&world, move |world| world.work(thread, &[2 * KIB])));
         let foreign = start(&world, |world| {
-            world.stage().block(KIB, 2 * KIB, true);
-            if world.stage().in_use().next().is_none() {
+            world.table().block(KIB, 2 * KIB, true);
+            if world.table().in_use().next().is_none() {
                 world.enter(KIB, 2 * KIB);
                 thread::yield_now();
                 world.leave(KIB, 2 * KIB);
             }
-            world.stage().block(KIB, 2 * KIB, false);
+            world.table().block(KIB, 2 * KIB, false);
         });
         join(takers.into_iter().chain([foreign]));
         world.assert_whole(&slots);
@@ -316,13 +316,13 @@ fn a_slot_under_two_foreign_blocks_waits_for_both() {
         let world = World::new(&slots);
         let left = Arc::new(Mutex::new(2));
         for start in [0, KIB] {
-            world.stage().block(start, start + KIB, true);
+            world.table().block(start, start + KIB, true);
         }
         let foreigners = [0, KIB].map(|offset| {
             let left = Arc::clone(&left);
             start(&world, move |world| {
                 *left.lock().unwrap() -= 1;
-                world.stage().block(offset, offset + KIB, false);
+                world.table().block(offset, offset + KIB, false);
             })
         });
         let taker = start(&world, move |world| {

@@ -8,13 +8,15 @@ use crate::pool::Stats;
 
 /// The counts of an arena.
 #[derive(Debug)]
-pub(super) struct Books {
-    pub(super) live: u64,
-    pub(super) peak_live: u64,
-    pub(super) reserved: u64,
-    pub(super) peak_reserved: u64,
-    /// What a stage serves, as far as these books are concerned in use.
-    pub(super) staged: u64,
+pub(super) struct Accounting {
+    live: u64,
+    peak_live: u64,
+    reserved: u64,
+    peak_reserved: u64,
+    /// What is set aside for the plan that is served: it counts as in use.
+    planned: u64,
+    /// The most that was seen in use, blocks of the plan included.
+    peak_seen: Bytes,
     slack: f64,
     warm_slack: f64,
     warm_handles: u64,
@@ -27,7 +29,7 @@ pub(super) struct Books {
     record: u64,
 }
 
-impl Books {
+impl Accounting {
     pub(super) fn new(options: &ArenaOptions) -> Self {
         let &ArenaOptions { slack, warm_slack, warm_handles, ration, record_ration, warm_up, .. } = options;
         Self {
@@ -35,7 +37,8 @@ impl Books {
             peak_live: 0,
             reserved: 0,
             peak_reserved: 0,
-            staged: 0,
+            planned: 0,
+            peak_seen: Bytes::ZERO,
             slack,
             warm_slack,
             warm_handles,
@@ -78,7 +81,7 @@ impl Books {
 
     /// What may be reserved while `asked` more is about to be used: a little above the most that was ever in use.
     pub(super) fn allowance(&self, asked: u64) -> u64 {
-        let peak = self.peak_live.max(self.live + self.staged + asked);
+        let peak = self.peak_live.max(self.live + self.planned + asked);
         let slack = if self.warming_up() { self.warm_slack } else { self.slack };
         peak + (peak as f64 * slack) as u64
     }
@@ -103,7 +106,7 @@ impl Books {
     }
 
     fn most_in_use(&self) -> u64 {
-        self.peak_live.max(self.live + self.staged)
+        self.peak_live.max(self.live + self.planned)
     }
 
     /// Closes a step.
@@ -113,15 +116,29 @@ impl Books {
         self.step += 1;
     }
 
-    /// How many steps were closed.
-    pub(super) fn closed_steps(&self) -> u64 {
-        self.step
+    /// How much is reserved.
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved
     }
 
-    pub(super) fn stats(&self) -> Stats {
+    /// The most that was reserved.
+    pub(super) fn peak_reserved(&self) -> u64 {
+        self.peak_reserved
+    }
+
+    /// Sets aside `bytes` for the plan that is served.
+    pub(super) fn set_planned(&mut self, bytes: u64) {
+        self.planned = bytes;
+    }
+
+    /// What is in use and reserved, where blocks of the plan have `planned` bytes. Those come and go without a count: the most
+    /// in use is what was seen whenever somebody asked.
+    pub(super) fn stats(&mut self, planned: u64) -> Stats {
+        let live = Bytes::new(self.live + planned);
+        self.peak_seen = self.peak_seen.max(live).max(Bytes::new(self.peak_live));
         Stats {
-            live: Bytes::new(self.live),
-            peak_live: Bytes::new(self.peak_live),
+            live,
+            peak_live: self.peak_seen,
             reserved: Bytes::new(self.reserved),
             peak_reserved: Bytes::new(self.peak_reserved),
         }

@@ -24,9 +24,9 @@ fn memory_that_nothing_uses_goes_back_after_a_while_and_not_before() {
     wait(1);
     arena.free(large).unwrap();
     wait(1);
-    assert_eq!(arena.stats().held.get(), 64 * MIB);
+    assert_eq!(arena.stats().resident.get(), 64 * MIB);
     wait(4);
-    assert_eq!(arena.stats().held, Bytes::ZERO);
+    assert_eq!(arena.stats().resident, Bytes::ZERO);
     (0..6).for_each(|_| {
         train(&arena, 1);
         wait(1);
@@ -34,7 +34,7 @@ fn memory_that_nothing_uses_goes_back_after_a_while_and_not_before() {
     let large = arena.alloc(64 * MIB, 64, THREAD).unwrap();
     arena.free(large).unwrap();
     wait(6);
-    assert!(arena.stats().held.get() < 4 * MIB, "how long steps take is not counted from the clock's zero");
+    assert!(arena.stats().resident.get() < 4 * MIB, "how long steps take is not counted from the clock's zero");
 }
 
 /// Steps of which no two have the same sizes.
@@ -80,7 +80,7 @@ fn steps_that_nobody_has_planned_yet_hold_hardly_more_than_is_alive() {
         train_batch(&arena, rows, &mut weights);
         let stats = arena.stats();
         let peak = stats.peak_live.get();
-        assert!(step < 2 || stats.held.get() <= peak + peak / 14 + 4 * MIB, "step {step}: {stats:?}");
+        assert!(step < 2 || stats.resident.get() <= peak + peak / 14 + 4 * MIB, "step {step}: {stats:?}");
     }
 }
 
@@ -94,9 +94,9 @@ fn what_was_prefaulted_stays_until_it_is_asked_for() {
         train_batch(&arena, 900 + step, &mut weights);
         arena.tick(Duration::from_secs(step));
     }
-    let held = arena.stats().held;
+    let held = arena.stats().resident;
     (8..40).for_each(|second| arena.tick(Duration::from_secs(second)));
-    assert_eq!(arena.stats().held, held);
+    assert_eq!(arena.stats().resident, held);
     for block in weights {
         arena.free(block).unwrap();
     }
@@ -109,11 +109,10 @@ fn what_goes_back_early_has_an_end() {
     let mut seeds = (0..7_u64).cycle();
     let mut step = || {
         train_otherwise(&arena, seeds.next().unwrap());
-        arena.stats().held
+        arena.stats().resident
     };
     let _ = (0..280).map(|_| step()).last();
-    arena.state().learning = None;
-    arena.state().lower_stage();
+    arena.state().stop_learning();
     let _ = (0..280).map(|_| step()).last();
     let held = step();
     (0..35).for_each(|_| assert_eq!(step(), held, "nothing is touched that was given back"));
@@ -123,14 +122,14 @@ fn what_goes_back_early_has_an_end() {
 fn memory_that_every_step_uses_is_never_given_back() {
     let arena = arena(None);
     (0..8).for_each(|_| train(&arena, 4));
-    let held = arena.stats().held;
+    let held = arena.stats().resident;
     for second in 1..60 {
         train(&arena, 4);
         arena.tick(Duration::from_secs(second));
     }
-    assert_eq!(arena.stats().held, held);
+    assert_eq!(arena.stats().resident, held);
     for second in 60..80 {
         arena.tick(Duration::from_secs(second));
     }
-    assert_eq!(arena.stats().held, Bytes::ZERO, "the program has stopped");
+    assert_eq!(arena.stats().resident, Bytes::ZERO, "the program has stopped");
 }

@@ -1,17 +1,17 @@
-//! A stage and the addresses it serves, as every thread sees them. As long as the plan has one stream, nobody watches and
+//! A plan at the addresses where it is served, as every thread sees it. As long as the plan has one stream, nobody watches and
 //! no block is used by other streams, blocks come and go without the arena's lock.
 
-use super::stage::{Found, Stage};
+use super::slot_table::{Found, SlotTable};
 use crate::pool::{Address, Request};
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 #[derive(Debug)]
-pub(crate) struct Serving {
-    pub(crate) stage: Stage,
+pub(crate) struct ServedPlan {
+    pub(crate) slots: SlotTable,
     base: u64,
     bytes: u64,
-    /// The number of the ground under it.
+    /// What tells it from the plans that were served before it.
     number: u64,
     /// Whether the plan's blocks are all of one stream.
     one_stream: bool,
@@ -21,14 +21,14 @@ pub(crate) struct Serving {
     watched: AtomicBool,
 }
 
-impl Serving {
-    /// `stage` at the addresses from `base` on.
-    pub(crate) fn new(stage: Stage, base: u64, bytes: u64, number: u64) -> Self {
-        let mut streams: Vec<_> = stage.plan().lanes().map(|lane| lane.stream).collect();
+impl ServedPlan {
+    /// `slots` at the addresses from `base` on.
+    pub(crate) fn new(slots: SlotTable, base: u64, bytes: u64, number: u64) -> Self {
+        let mut streams: Vec<_> = slots.plan().lanes().map(|lane| lane.stream).collect();
         streams.dedup();
         Self {
             one_stream: streams.len() <= 1,
-            stage,
+            slots,
             base,
             bytes,
             number,
@@ -37,7 +37,7 @@ impl Serving {
         }
     }
 
-    /// The number of the ground under it.
+    /// What tells it from the plans that were served before it.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -72,7 +72,7 @@ impl Serving {
 
     /// A block, where that needs no lock.
     pub(crate) fn take(&self, request: &Request) -> Option<Found> {
-        (!self.is_attended()).then(|| self.stage.take(request))
+        (!self.is_attended()).then(|| self.slots.take(request))
     }
 
     /// Takes a block back, where that needs no lock.
@@ -80,9 +80,9 @@ impl Serving {
         let Some(offset) = self.offset(address) else { return Given::No };
         if self.is_attended() {
             Given::No
-        } else if self.stage.give(offset) {
+        } else if self.slots.give(offset) {
             Given::Yes
-        } else if self.stage.has_left(offset) {
+        } else if self.slots.has_left(offset) {
             Given::Late(self.number)
         } else {
             Given::No
@@ -97,7 +97,7 @@ pub(crate) enum Given {
     Yes,
     /// The lock is needed.
     No,
-    /// It was in use when the stage was closed: the arena has heard of it, or is about to, as a block of its own on
-    /// the ground of this number.
+    /// It was in use when the plan was dropped: it is a block of the arena by now, or is about to be, that lies on the memory
+    /// of the plan of this number.
     Late(u64),
 }

@@ -2,7 +2,7 @@
 //! that share addresses with it is.
 //!
 //! A thread sets the slot's bit first and looks at the others afterwards, so of two threads that want the same memory at
-//! least one sees the other; both may, and then both are placed online. Whoever closes a stage clears `open`, waits for
+//! least one sees the other; both may, and then both are placed online. Whoever closes the table clears `open`, waits for
 //! those who are taking a slot, and then takes all bits away at once: of a giver and a closer, the one that clears a
 //! slot's bit has the block.
 
@@ -41,7 +41,7 @@ struct Following {
     served: Served,
 }
 
-/// What came of asking a stage for a block.
+/// What came of asking for a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// The block is at this offset.
@@ -52,9 +52,9 @@ pub(crate) enum Found {
     Missed,
 }
 
-/// A plan that is being served.
+/// The slots of a plan that is served, and which of them are in use.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct SlotTable {
     plan: Arc<StepPlan>,
     /// The bit of each slot: slots of a lane share words with each other and with no one else.
     bit_of: Vec<u32>,
@@ -82,8 +82,8 @@ pub(crate) struct Stage {
 
 const NONE: u32 = u32::MAX;
 
-impl Stage {
-    /// A stage for `plan`, nothing of which is in use.
+impl SlotTable {
+    /// A table for `plan`, nothing of which is in use.
     pub(crate) fn new(plan: Arc<StepPlan>) -> Self {
         let lanes: Vec<Lane> = plan.lanes().collect();
         let (bit_of, words) = bits(&plan, &lanes);
@@ -173,7 +173,7 @@ impl Stage {
         self.live[word].0.fetch_and(!bit, SeqCst) & bit != 0
     }
 
-    /// Whether a block was in use at `offset` when the stage was closed.
+    /// Whether a block was in use at `offset` when the table was closed.
     pub(crate) fn has_left(&self, offset: u64) -> bool {
         self.left.get().is_some() && self.at(offset).is_some()
     }
@@ -188,7 +188,7 @@ impl Stage {
         (slot != NONE).then_some(slot)
     }
 
-    /// Whether a slot is in use, or was when the stage was closed.
+    /// Whether a slot is in use, or was when the table was closed.
     fn is_live(&self, slot: u32) -> bool {
         let (word, bit) = place(self.bit_of[slot as usize]);
         let bits = self.left.get().map_or_else(|| self.live[word].0.load(SeqCst), |left| left[word]);
@@ -209,7 +209,7 @@ impl Stage {
         }
     }
 
-    /// What is in use, or was when the stage was closed: the slots, in order.
+    /// What is in use, or was when the table was closed: the slots, in order.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.plan.slots.iter().enumerate();
         slots.filter(|(index, _)| self.bit_of[*index] != NONE && self.is_live(*index as u32)).map(|(_, slot)| slot)
@@ -234,7 +234,7 @@ impl Stage {
         self.open.store(true, SeqCst);
     }
 
-    /// The same as [`close`](Self::close) of a stage that [was paused](Self::pause), in a process in which no other thread is
+    /// The same as [`close`](Self::close) of a table that [was paused](Self::pause), in a process in which no other thread is
     /// left: locks that others had stay locked.
     pub(crate) fn close_alone(&self) {
         self.left.get_or_init(|| self.live.iter().map(|word| word.0.swap(0, SeqCst)).collect());

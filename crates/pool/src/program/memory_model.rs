@@ -21,7 +21,7 @@ struct Mapping {
 }
 
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct MemoryModel {
     visible: bool,
     queued: bool,
     mappings: BTreeMap<u64, Mapping>,
@@ -37,7 +37,7 @@ pub(crate) struct Books {
     pub(super) fault: Option<Fault>,
 }
 
-impl Books {
+impl MemoryModel {
     pub(super) fn new(description: &Description) -> Self {
         Self {
             visible: description.host_visible,

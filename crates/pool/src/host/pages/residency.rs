@@ -24,7 +24,7 @@ impl Residency {
     }
 
     /// How many bytes may be resident.
-    pub(super) fn held(&self) -> u64 {
+    pub(super) fn resident(&self) -> u64 {
         self.count * self.page
     }
 
@@ -170,7 +170,7 @@ mod tests {
                 if touch { residency.touch(range) } else { residency.clear(range) }
                 model[first as usize..(first + count) as usize].fill(touch);
             }
-            prop_assert_eq!(residency.held(), PAGE * model.iter().filter(|&&dirty| dirty).count() as u64);
+            prop_assert_eq!(residency.resident(), PAGE * model.iter().filter(|&&dirty| dirty).count() as u64);
             let mut seen = vec![false; 800];
             for run in residency.dirty(START..START + 800 * PAGE) {
                 seen[((run.start - START) / PAGE) as usize..((run.end - START) / PAGE) as usize].fill(true);

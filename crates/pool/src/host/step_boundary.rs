@@ -4,9 +4,9 @@
 /// For how many allocations a period has to last.
 const LASTING: u64 = 256;
 
-/// The border of steps that are found by their period.
+/// The boundary of steps that are found by their period.
 #[derive(Debug, Default)]
-pub(super) struct Border {
+pub(super) struct StepBoundary {
     /// How many allocations there were since the period began anew, once it has.
     since: Option<u64>,
     /// The least that was alive, and at which allocation that was.
@@ -18,7 +18,7 @@ pub(super) struct Border {
     lasted: u64,
 }
 
-impl Border {
+impl StepBoundary {
     /// Takes the next allocation: whether the period begins anew with it, and what is alive before it where that is known.
     /// Says whether a step ends before it.
     pub(super) fn passes(&mut self, begins: bool, live: Option<u64>) -> bool {
@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn a_step_is_closed_where_least_is_alive() {
-        let mut border = Border::default();
+        let mut boundary = StepBoundary::default();
         let lives = [5, 9, 7, 2, 4];
         let passed: Vec<u64> = (0..400_u64)
-            .filter(|&number| border.passes(number >= 5 && number % 5 == 0, Some(lives[number as usize % 5])))
+            .filter(|&number| boundary.passes(number >= 5 && number % 5 == 0, Some(lives[number as usize % 5])))
             .collect();
         assert!(passed.iter().all(|number| number % 5 == 3), "{passed:?}");
         assert!((20..40).contains(&passed.len()), "{passed:?}");

@@ -1,0 +1,165 @@
+//! Plans on device memory: blocks that come from one, and what becomes of them when it is dropped.
+
+use std::sync::Arc;
+
+use lowtide_core::{Bytes, StreamId};
+use lowtide_learn::StepPlan;
+use lowtide_memory::Error as SourceError;
+
+use super::super::plan_memory::Piece;
+use super::{Block, Home, State};
+use crate::pool::{Address, Request};
+use crate::serving::{Found, LayOut, PlanArena, PlanServer, ServedPlan};
+
+impl PlanArena for State {
+    fn plans(&self) -> &PlanServer {
+        &self.plans
+    }
+
+    fn plans_mut(&mut self) -> &mut PlanServer {
+        &mut self.plans
+    }
+
+    /// Where many blocks wait for other streams the device decides when memory is free, and no plan of the program's order
+    /// holds.
+    fn is_worth_serving(&self, plan: &StepPlan) -> bool {
+        100 * self.pending.added() <= plan.slots.len() as u64
+    }
+
+    fn lay_out(&mut self, plan: &Arc<StepPlan>) -> LayOut {
+        for lane in plan.lanes() {
+            self.meet(lane.stream);
+        }
+        if self.queues.finish(&*self.source).is_err() {
+            return LayOut::NotNow;
+        }
+        self.poll(usize::MAX);
+        if self.give_back().is_err() {
+            return LayOut::NotNow;
+        }
+        let Ok(served) = self.build(plan) else {
+            // What the source does not take now is given up at a later step.
+            let _ = self.dismantle();
+            return LayOut::Refused;
+        };
+        self.accounting.set_planned(served.slots.plan().height.get());
+        LayOut::Done(served)
+    }
+
+    fn reclaim(&mut self, served: &ServedPlan) {
+        self.accounting.set_planned(0);
+        for slot in served.slots.in_use() {
+            let Some(offset) = slot.offset.map(Bytes::get) else { continue };
+            self.keep_planned(served, offset, slot.bytes, slot.lane.stream);
+        }
+        for block in self.blocks.values_mut() {
+            if let Home::Heap { lent, .. } = &mut block.home {
+                *lent = None;
+            }
+        }
+        // What the source does not take now is given up at a later step.
+        let _ = self.dismantle();
+    }
+}
+
+impl State {
+    /// A block from the plan, for a request that comes by the lock.
+    pub(super) fn take_planned(&mut self, request: &Request) -> Option<Address> {
+        let served = Arc::clone(self.plans.current()?);
+        let Found::At(offset) = served.slots.take(request) else { return None };
+        let address = served.address(offset);
+        if self.wait_for_owners(address, request).is_err() {
+            served.slots.give(offset);
+            return None;
+        }
+        Some(address)
+    }
+
+    /// A block of the plan that is to be treated like any other becomes one.
+    pub(super) fn adopt(&mut self, address: Address) {
+        let Some(served) = self.plans.current() else { return };
+        let Some(offset) = served.offset(address).filter(|_| !self.blocks.contains_key(&address.0)) else { return };
+        let Some(slot) = served.slots.at(offset) else { return };
+        let (served, bytes, stream) = (Arc::clone(served), slot.bytes, slot.lane.stream);
+        served.attend(true);
+        self.keep_planned(&served, offset, bytes, stream);
+    }
+
+    /// A slot that is in use becomes a block, unless it is one already.
+    fn keep_planned(&mut self, served: &ServedPlan, offset: u64, bytes: Bytes, stream: StreamId) {
+        let Self { blocks, accounting, .. } = self;
+        blocks.entry(served.address(offset).0).or_insert_with(|| {
+            accounting.take(bytes.get());
+            Block::new(offset, bytes.get(), Home::Plan(served.number()), stream)
+        });
+    }
+
+    /// The stream of a block of the plan that is no block of the arena's own yet.
+    pub(super) fn planned_stream(&self, address: Address) -> Option<StreamId> {
+        let served = self.plans.current().filter(|_| !self.blocks.contains_key(&address.0))?;
+        Some(served.slots.at(served.offset(address)?)?.lane.stream)
+    }
+
+    /// Makes the memory of a plan's block free, if that plan is still served.
+    pub(super) fn release_planned(&mut self, address: u64, number: u64) {
+        if let Some(served) = self.plans.current().filter(|served| served.number() == number)
+            && let Some(offset) = served.offset(Address(address))
+        {
+            served.slots.give(offset);
+            served.attend(false);
+        }
+    }
+
+    /// Lets a stream that takes a block of the plan wait for others that had its memory.
+    fn wait_for_owners(&mut self, address: Address, request: &Request) -> Result<(), SourceError> {
+        if !self.queues.several() {
+            return Ok(());
+        }
+        let (start, end) = (address.0, address.0 + request.bytes.get());
+        for (owner, position) in self.plan_memories.owners(start, end) {
+            if self.queues.must_wait(request.stream, owner, position, &*self.source) {
+                self.queues.hold(request.stream, owner, position, &*self.source)?;
+            }
+        }
+        self.plan_memories.take(start, end);
+        Ok(())
+    }
+
+    /// A block of the plan of a number was given back without the lock while the plan was dropped.
+    pub(in crate::arena) fn free_dropped(&mut self, address: Address, number: u64) {
+        if self.blocks.get(&address.0).is_some_and(|block| block.home == Home::Plan(number)) {
+            self.release(address.0);
+        }
+    }
+
+    /// Gives up what is not in use of the memory of plans that are not served.
+    pub(super) fn dismantle(&mut self) -> Result<(), SourceError> {
+        if self.plan_memories.is_empty() {
+            return Ok(());
+        }
+        self.queues.finish(&*self.source)?;
+        let Self { plan_memories, blocks, accounting, plans, .. } = self;
+        let used = |number| ranges_on(blocks.values(), number);
+        let (returned, outcome) = plan_memories.dismantle(plans.current().is_some(), used, accounting);
+        for Piece { lender, .. } in returned {
+            let Some((size, holder)) = lender else { continue };
+            let blocks = self.blocks_in(size, &holder);
+            self.zones.of_mut(size).heap.take_back(&holder, &blocks);
+        }
+        outcome
+    }
+
+    /// Gives up the memory of earlier plans on which no block lies any more.
+    pub(super) fn clear_plan_memories(&mut self) {
+        let used = |number| ranges_on(self.blocks.values(), number);
+        if self.plan_memories.has_idle(self.plans.current().is_some(), used) {
+            let _ = self.dismantle();
+        }
+    }
+}
+
+/// The ranges on the memory of the plan of a number on which blocks lie that are the arena's own.
+fn ranges_on<'a>(blocks: impl Iterator<Item = &'a Block>, number: u64) -> Vec<(u64, u64)> {
+    let own = blocks.filter(|block| block.home == Home::Plan(number));
+    own.map(|block| (block.offset, block.offset + block.size)).collect()
+}

@@ -1,0 +1,87 @@
+//! The two heaps of an arena: large blocks have one of their own, so that small ones do not lie between them.
+
+use std::sync::Arc;
+
+use lowtide_core::StreamId;
+use lowtide_memory::{Error as SourceError, Source};
+
+use super::accounting::Accounting;
+use super::heap::{Fit, Heap};
+use super::streams::{Freed, Position};
+
+/// Blocks from this size on are large.
+const LARGE: u64 = 1 << 20;
+
+/// Which heap a block lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    Small,
+    Large,
+}
+
+impl Size {
+    /// Of a block that takes `size` bytes at a multiple of `align`.
+    pub(super) fn of(size: u64, align: u64) -> Self {
+        if size >= LARGE || align > LARGE { Self::Large } else { Self::Small }
+    }
+}
+
+/// A heap, and who freed what in it.
+#[derive(Debug)]
+pub(super) struct Zone {
+    pub(super) heap: Heap,
+    pub(super) freed: Freed,
+}
+
+/// The heaps of an arena.
+#[derive(Debug)]
+pub(super) struct Zones {
+    small: Zone,
+    large: Zone,
+}
+
+impl Zones {
+    /// Heaps with addresses and no memory.
+    pub(super) fn new(source: &Arc<dyn Source>) -> Result<Self, SourceError> {
+        let zone = || -> Result<Zone, SourceError> {
+            let heap = Heap::new(Arc::clone(source), Fit::Tightest)?;
+            Ok(Zone { heap, freed: Freed::default() })
+        };
+        Ok(Self { small: zone()?, large: zone()? })
+    }
+
+    pub(super) fn of(&self, size: Size) -> &Zone {
+        match size {
+            Size::Small => &self.small,
+            Size::Large => &self.large,
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, size: Size) -> &mut Zone {
+        match size {
+            Size::Small => &mut self.small,
+            Size::Large => &mut self.large,
+        }
+    }
+
+    /// Whether a block that was freed began at an address.
+    pub(super) fn was_freed(&self, address: u64) -> bool {
+        [&self.small, &self.large].into_iter().any(|zone| {
+            let offset = zone.heap.offset(address);
+            offset.is_some_and(|offset| offset.is_multiple_of(super::UNIT) && zone.heap.was_used(offset))
+        })
+    }
+
+    /// All that is free was freed by `stream`.
+    pub(super) fn belong_to(&mut self, stream: StreamId, position: Position) {
+        for zone in [&mut self.small, &mut self.large] {
+            zone.freed.insert(0, zone.heap.addresses(), stream, position);
+        }
+    }
+
+    /// Gives every handle back in which no block lies. The caller knows that queued work is done.
+    pub(super) fn give_back(&mut self, accounting: &mut Accounting) -> Result<u64, SourceError> {
+        let small = self.small.heap.give_back(accounting)?;
+        Ok(small + self.large.heap.give_back(accounting)?)
+    }
+}

@@ -1,0 +1,89 @@
+//! What an arena has to be able to do so that plans are served from its memory, and when it is asked to.
+
+use std::sync::Arc;
+
+use lowtide_learn::{Served, StepPlan};
+
+use super::plan_server::{PlanServer, Proposal};
+use super::served_plan::ServedPlan;
+
+/// What came of giving a plan its memory.
+#[derive(Debug)]
+pub(crate) enum LayOut {
+    /// It can be served.
+    Done(ServedPlan),
+    /// Something is in the way that may be gone after the next step.
+    NotNow,
+    /// There is no room for it; it is left alone for a while.
+    Refused,
+}
+
+/// An arena whose blocks may come from a plan. The required functions are about memory; when they are called is decided here.
+pub(crate) trait PlanArena {
+    /// Which plan is served.
+    fn plans(&self) -> &PlanServer;
+
+    /// The same, to change it.
+    fn plans_mut(&mut self) -> &mut PlanServer;
+
+    /// Whether `plan` would not cost more memory than it saves, as far as that can be known before it is laid out.
+    fn is_worth_serving(&self, plan: &StepPlan) -> bool;
+
+    /// Gives `plan` memory, while no other plan is served.
+    fn lay_out(&mut self, plan: &Arc<StepPlan>) -> LayOut;
+
+    /// Takes back the memory of a plan that is no longer served: what is in use of it becomes blocks, the rest is free.
+    fn reclaim(&mut self, served: &ServedPlan);
+
+    /// Closes a step and follows what the learner advises. Says how plans did in the step.
+    fn close_plan_step(&mut self) -> Served {
+        let closed = self.plans_mut().close_step();
+        match &closed.proposal {
+            Proposal::Keep => {}
+            Proposal::Drop => self.drop_plan(),
+            Proposal::Serve(plan) if self.plans().may_change_to(plan) && self.is_worth_serving(plan) => {
+                self.take_up(plan);
+            }
+            Proposal::Serve(_) => {}
+        }
+        self.plans_mut().begin_step(&closed);
+        closed.served
+    }
+
+    /// Serves a plan from the start where an earlier run has left one.
+    fn serve_remembered(&mut self) {
+        if let Some(plan) = self.plans().remembered() {
+            self.take_up(&plan);
+            self.plans_mut().begin();
+        }
+    }
+
+    /// Serves `plan` from now on. Where memory does not allow it, blocks go on being placed online.
+    fn take_up(&mut self, plan: &Arc<StepPlan>) {
+        if !self.plans().may_lay_out(plan) {
+            return;
+        }
+        self.drop_plan();
+        match self.lay_out(plan) {
+            LayOut::Done(served) => self.plans_mut().publish(plan, served),
+            LayOut::NotNow => {}
+            LayOut::Refused => self.plans_mut().refuse(plan),
+        }
+    }
+
+    /// Serves no plan any more.
+    fn drop_plan(&mut self) {
+        if let Some(served) = self.plans_mut().withdraw() {
+            self.reclaim(&served);
+        }
+    }
+
+    /// Drops the plan where the step does not follow it, so that its memory serves what comes instead; says whether it did.
+    fn yield_plan(&mut self) -> bool {
+        let is_astray = self.plans().is_astray();
+        if is_astray {
+            self.drop_plan();
+        }
+        is_astray
+    }
+}

@@ -1,0 +1,279 @@
+//! Which plan is served, how plans have done, and what the learner advises when a step is closed. Knows nothing of memory:
+//! whoever owns it is a [`PlanArena`](super::PlanArena).
+
+use std::mem::{self, ManuallyDrop};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use lowtide_learn::{Advice, Carried, Served, Signature, StepPlan};
+use rustc_hash::FxHashMap;
+
+use super::observer::Observer;
+use super::policy::{Backoff, ServingPolicy};
+use super::served_plan::ServedPlan;
+use crate::pool::Request;
+
+/// Plans of more slots are not served: every slot knows all that share its addresses.
+const MOST_SLOTS: usize = 1 << 16;
+
+/// The plan that is served, if one is, where all threads find it.
+pub(crate) type Published = Arc<ArcSwapOption<ServedPlan>>;
+
+/// The plan that is served, and what is known of how plans do.
+#[derive(Debug)]
+pub(crate) struct PlanServer {
+    policy: ServingPolicy,
+    observer: Option<Observer>,
+    published: Published,
+    current: Option<Arc<ServedPlan>>,
+    /// The plan that was taken up last, as the learner made it.
+    origin: Option<Arc<StepPlan>>,
+    /// How plans did in all steps that were closed.
+    closed: Served,
+    /// How plans did in the step that is open before they were dropped.
+    dropped: Served,
+    steps: u64,
+    backoff: Backoff,
+    /// A plan that could not be laid out, and up to which step it is not tried again.
+    refused: Option<(Signature, u64)>,
+}
+
+/// What became of a step that was closed.
+#[derive(Debug)]
+pub(super) struct ClosedStep {
+    /// How plans did in it.
+    pub(super) served: Served,
+    /// What was served when it ended.
+    pub(super) before: Option<Arc<ServedPlan>>,
+    pub(super) proposal: Proposal,
+}
+
+/// What the learner would have served next.
+#[derive(Debug)]
+pub(super) enum Proposal {
+    /// What is served now.
+    Keep,
+    /// Nothing.
+    Drop,
+    /// This plan, if there is room for it.
+    Serve(Arc<StepPlan>),
+}
+
+impl PlanServer {
+    /// A server of no plan; without an observer it will never have one.
+    pub(crate) fn new(policy: ServingPolicy, observer: Option<Observer>, published: Published) -> Self {
+        Self {
+            policy,
+            observer,
+            published,
+            current: None,
+            origin: None,
+            closed: Served::default(),
+            dropped: Served::default(),
+            steps: 0,
+            backoff: Backoff::default(),
+            refused: None,
+        }
+    }
+
+    /// The plan that is served.
+    pub(crate) fn current(&self) -> Option<&Arc<ServedPlan>> {
+        self.current.as_ref()
+    }
+
+    /// How many steps were closed.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// How plans did in all steps that were closed.
+    pub(crate) fn closed(&self) -> Served {
+        self.closed
+    }
+
+    /// How plans did so far, the step that is open included.
+    pub(crate) fn so_far(&self) -> Served {
+        let mut served = self.closed;
+        served += self.dropped;
+        if let Some(current) = &self.current {
+            served += current.slots.served();
+        }
+        served
+    }
+
+    /// What the learner has to say since the last call, a sentence each.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        self.observer.as_mut().map(Observer::warnings).unwrap_or_default()
+    }
+
+    /// Whether a step ends before this request, where nobody marks steps.
+    pub(crate) fn ends_step(&mut self, request: &Request) -> bool {
+        self.observer.as_mut().is_some_and(|observer| observer.ends_step(request))
+    }
+
+    /// Whether anything is learnt at all.
+    pub(crate) fn learns(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    /// The program marks the ends of its steps.
+    pub(crate) fn mark(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            observer.mark();
+        }
+    }
+
+    /// A block was handed out.
+    pub(crate) fn observe_alloc(&mut self, request: &Request, address: u64) {
+        if let Some(observer) = &mut self.observer {
+            observer.alloc(request, address);
+        }
+    }
+
+    /// A block was taken back.
+    pub(crate) fn observe_free(&mut self, address: u64) {
+        if let Some(observer) = &mut self.observer {
+            observer.free(address);
+        }
+    }
+
+    /// Which slot of `plan` each address is an instance of, by the step that was closed last.
+    pub(crate) fn instances(&self, plan: &StepPlan) -> FxHashMap<u64, u32> {
+        self.observer.as_ref().map(|observer| observer.instances(plan)).unwrap_or_default()
+    }
+
+    /// `plan` made anew around blocks that stay where they are; none where there is no such plan.
+    pub(crate) fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Option<StepPlan> {
+        self.observer.as_ref().and_then(|observer| observer.plan_around(plan, carried))
+    }
+
+    /// What is in use of the plan that is served.
+    pub(crate) fn bytes_in_use(&self) -> u64 {
+        self.current.as_ref().map_or(0, |served| served.slots.in_use().map(|slot| slot.bytes.get()).sum())
+    }
+
+    /// Whether the step that is open does not follow its plan.
+    pub(super) fn is_astray(&self) -> bool {
+        self.current.as_ref().is_some_and(|served| self.policy.is_astray(served.slots.served()))
+    }
+
+    /// The plan that an earlier run has left for the first step.
+    pub(super) fn remembered(&self) -> Option<Arc<StepPlan>> {
+        self.observer.as_ref().and_then(Observer::likely_next)
+    }
+
+    /// Closes a step: judges the plan that was served in it, and hears what the learner advises.
+    pub(super) fn close_step(&mut self) -> ClosedStep {
+        self.steps += 1;
+        let mut served = mem::take(&mut self.dropped);
+        if let Some(current) = &self.current {
+            served += current.slots.restart();
+        }
+        self.closed += served;
+        self.backoff.judge(served, self.steps, &self.policy);
+        ClosedStep { served, before: self.current.clone(), proposal: self.proposal(served) }
+    }
+
+    fn proposal(&mut self, served: Served) -> Proposal {
+        let Some(observer) = &mut self.observer else { return Proposal::Keep };
+        if let Some(origin) = self.origin.as_ref().filter(|_| served != Served::default()) {
+            observer.judge(origin.signature, served);
+        }
+        match observer.close(served) {
+            Advice::Serve(plan) => Proposal::Serve(plan),
+            // What a step did not follow, the next one hardly will.
+            Advice::Wait if self.policy.insists || !self.policy.is_astray(served) => {
+                observer.likely_next().map_or(Proposal::Keep, Proposal::Serve)
+            }
+            Advice::Wait => Proposal::Keep,
+            Advice::Drop => Proposal::Drop,
+        }
+    }
+
+    /// Whether another plan than the one that is served is to be: one for a step that recurs. What outlives its step is known
+    /// after the second.
+    pub(super) fn may_change_to(&self, plan: &Arc<StepPlan>) -> bool {
+        let is_other = self.origin.as_ref().is_none_or(|origin| !Arc::ptr_eq(origin, plan));
+        (is_other || self.current.is_none())
+            && self.steps > 1
+            && self.backoff.allows(self.steps)
+            && self.observer.as_ref().is_some_and(|observer| observer.recurs(plan))
+    }
+
+    /// Whether a plan can be served at all, and was not refused lately.
+    pub(super) fn may_lay_out(&self, plan: &StepPlan) -> bool {
+        let is_resting =
+            self.refused.is_some_and(|(signature, until)| signature == plan.signature && self.steps < until);
+        plan.slots.len() <= MOST_SLOTS && plan.height.get() > 0 && !is_resting
+    }
+
+    /// A plan could not be laid out.
+    pub(super) fn refuse(&mut self, plan: &StepPlan) {
+        self.refused = Some((plan.signature, self.steps + self.policy.rest));
+    }
+
+    /// All threads are served from a plan that was laid out, which the learner made as `origin`.
+    pub(super) fn publish(&mut self, origin: &Arc<StepPlan>, served: ServedPlan) {
+        let served = Arc::new(served);
+        self.origin = Some(Arc::clone(origin));
+        self.published.store(Some(Arc::clone(&served)));
+        self.current = Some(served);
+    }
+
+    /// Serves no plan any more. What was in use is the caller's from now on.
+    pub(super) fn withdraw(&mut self) -> Option<Arc<ServedPlan>> {
+        let served = self.current.take()?;
+        served.slots.close();
+        self.published.store(None);
+        self.dropped += served.slots.served();
+        Some(served)
+    }
+
+    /// A step begins: all of it is watched, unless the same plan was met to the last block in the one before.
+    pub(super) fn begin_step(&mut self, closed: &ClosedStep) {
+        if let (Some(observer), Some(current)) = (&mut self.observer, &self.current) {
+            observer.attend(current, closed.before.as_ref(), closed.served);
+        }
+    }
+
+    /// The first step begins.
+    pub(super) fn begin(&self) {
+        if let (Some(observer), Some(current)) = (&self.observer, &self.current) {
+            current.watch(observer.attends());
+        }
+    }
+
+    /// Serves nothing until [`resume`](Self::resume): when this returns, nobody is about to take a slot.
+    pub(crate) fn pause(&self) {
+        if let Some(served) = &self.current {
+            served.slots.pause();
+        }
+    }
+
+    /// Serves again.
+    pub(crate) fn resume(&self) {
+        if let Some(served) = &self.current {
+            served.slots.resume();
+        }
+    }
+
+    /// In a forked child, after [`pause`](Self::pause) in its parent: no plan is served, and `observer` begins anew. The threads
+    /// of both were the parent's: whoever was about to look at them has their locks, so that they are never dropped. What was
+    /// in use is the caller's from now on.
+    pub(crate) fn start_anew(&mut self, observer: Option<Observer>) -> Option<ManuallyDrop<Arc<ServedPlan>>> {
+        let served = self.current.take().map(ManuallyDrop::new);
+        if let Some(served) = &served {
+            served.slots.close_alone();
+            self.published.store(None);
+        }
+        let fresh = Self::new(self.policy.clone(), observer, Arc::clone(&self.published));
+        mem::forget(mem::replace(self, fresh));
+        served
+    }
+
+    /// Learns no more, so that a test can see what the arena does without.
+    #[cfg(test)]
+    pub(crate) fn stop_learning(&mut self) {
+        self.observer = None;
+    }
+}
