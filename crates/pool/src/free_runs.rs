@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// FreeRuns that neither touch nor overlap.
+/// Runs that neither touch nor overlap.
 #[derive(Debug, Default)]
 pub(crate) struct FreeRuns {
     by_start: BTreeMap<u64, u64>,
@@ -61,7 +61,7 @@ impl FreeRuns {
         (start + length == end).then_some((start, length))
     }
 
-    /// FreeRuns of at least `bytes`, the smallest first.
+    /// Runs of at least `bytes`, the smallest first.
     pub(crate) fn tightest(&self, bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_size.range((bytes, 0)..).map(|&(length, start)| (start, length))
     }

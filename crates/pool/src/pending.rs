@@ -40,7 +40,9 @@ impl PendingBlocks {
             match source.mark(stream) {
                 Ok(mark) => marks.push(mark),
                 Err(error) => {
-                    marks.into_iter().for_each(|mark| source.forget(mark));
+                    for mark in marks {
+                        source.forget(mark);
+                    }
                     return Err(error);
                 }
             }
@@ -73,8 +75,13 @@ impl PendingBlocks {
     /// Waits for the streams of all blocks, also after one that could not be waited for; the last error is returned. Blocks whose
     /// work never ends in a recording go on waiting.
     pub(crate) fn wait(&self, source: &dyn Source) -> Result<(), SourceError> {
-        let marks = self.waiting.iter().flat_map(|block| &block.marks);
-        marks.fold(Ok(()), |outcome, &mark| source.wait(mark).and(outcome))
+        let mut outcome = Ok(());
+        for &mark in self.waiting.iter().flat_map(|block| &block.marks) {
+            if let Err(error) = source.wait(mark) {
+                outcome = Err(error);
+            }
+        }
+        outcome
     }
 
     /// How many blocks had to wait since the last [reset](Self::reset_added).
@@ -89,7 +96,9 @@ impl PendingBlocks {
 
     /// Asks no more about any mark.
     pub(crate) fn forget(&mut self, source: &dyn Source) {
-        self.waiting.drain(..).flat_map(|block| block.marks).for_each(|mark| source.forget(mark));
+        for mark in self.waiting.drain(..).flat_map(|block| block.marks) {
+            source.forget(mark);
+        }
     }
 }
 

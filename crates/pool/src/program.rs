@@ -1,6 +1,6 @@
 //! Programs of requests, for tests: any string of bytes is one, so that property tests and a fuzzer share them. A
 //! [`run`] plays one on a pool over a [`Watching`] source and says what the pool broke: blocks that overlap, contents
-//! that were lost, memory that was handed on or given back while queued work still used it, model that do not add up.
+//! that were lost, memory that was handed on or given back while queued work still used it, counts that do not add up.
 
 mod clocks;
 mod memory_model;

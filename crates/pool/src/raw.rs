@@ -1,5 +1,5 @@
 //! Reading and writing the memory under blocks, for tests that look whether blocks keep their contents. Every access is
-//! checked against the model of a watched source, which are locked meanwhile.
+//! checked against the model of a watched source, which is locked meanwhile.
 
 #![expect(unsafe_code, reason = "reads and writes memory of a source by its address")]
 

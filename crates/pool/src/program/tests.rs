@@ -209,7 +209,7 @@ fn memory_that_is_taken_from_a_block_or_from_queued_work_is_found() {
 }
 
 #[test]
-fn memory_that_stays_and_books_that_are_off_are_found() {
+fn memory_that_stays_and_counts_that_are_off_are_found() {
     for flaw in [Flaw::LeavesMemory, Flaw::CountsWrong] {
         let found = play(flaw, &[alloc(1, 0)]);
         assert!(matches!(found, Err(Fault::BadStats { .. })), "{found:?}");

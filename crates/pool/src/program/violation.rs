@@ -101,7 +101,7 @@ pub enum Fault {
         /// How it was refused.
         error: Error,
     },
-    /// MemoryModel do not add up.
+    /// Counts do not add up.
     #[error("{what}: {stats:?} with {live} in hand")]
     BadStats {
         /// What is wrong.

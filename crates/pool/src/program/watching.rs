@@ -66,7 +66,7 @@ impl Source for Watching {
     }
 
     fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
-        let _books = self.model();
+        let _model = self.model();
         self.source.reserve(bytes)
     }
 

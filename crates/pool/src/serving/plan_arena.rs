@@ -11,7 +11,7 @@ use super::served_plan::ServedPlan;
 #[derive(Debug)]
 pub(crate) enum LayOut {
     /// It can be served.
-    Done(ServedPlan),
+    Done(Arc<ServedPlan>),
     /// Something is in the way that may be gone after the next step.
     NotNow,
     /// There is no room for it; it is left alone for a while.
@@ -39,12 +39,11 @@ pub(crate) trait PlanArena {
     fn close_plan_step(&mut self) -> Served {
         let closed = self.plans_mut().close_step();
         match &closed.proposal {
-            Proposal::Keep => {}
             Proposal::Drop => self.drop_plan(),
             Proposal::Serve(plan) if self.plans().may_change_to(plan) && self.is_worth_serving(plan) => {
                 self.take_up(plan);
             }
-            Proposal::Serve(_) => {}
+            Proposal::Keep | Proposal::Serve(_) => {}
         }
         self.plans_mut().begin_step(&closed);
         closed.served

@@ -213,8 +213,7 @@ impl PlanServer {
     }
 
     /// All threads are served from a plan that was laid out, which the learner made as `origin`.
-    pub(super) fn publish(&mut self, origin: &Arc<StepPlan>, served: ServedPlan) {
-        let served = Arc::new(served);
+    pub(super) fn publish(&mut self, origin: &Arc<StepPlan>, served: Arc<ServedPlan>) {
         self.origin = Some(Arc::clone(origin));
         self.published.store(Some(Arc::clone(&served)));
         self.current = Some(served);

@@ -43,7 +43,7 @@ impl PlanArena for State {
             return LayOut::Refused;
         };
         self.accounting.set_planned(served.slots.plan().height.get());
-        LayOut::Done(served)
+        LayOut::Done(Arc::new(served))
     }
 
     fn reclaim(&mut self, served: &ServedPlan) {

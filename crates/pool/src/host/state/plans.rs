@@ -150,7 +150,7 @@ impl PlanArena for State {
         self.planned_from.get_or_insert(self.plans.steps() + 1);
         self.clock.begin_plan();
         self.purge_excess();
-        LayOut::Done(ServedPlan::new(slots, start, height, number))
+        LayOut::Done(Arc::new(ServedPlan::new(slots, start, height, number)))
     }
 
     fn reclaim(&mut self, served: &ServedPlan) {
