@@ -6,7 +6,7 @@ mod heap;
 mod plan_memory;
 mod state;
 mod streams;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests;
 mod zones;
 

@@ -13,7 +13,7 @@ mod pages;
 mod plan_range;
 mod state;
 mod step_boundary;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests;
 
 use std::ops::Range;

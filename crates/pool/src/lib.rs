@@ -5,7 +5,6 @@ mod addresses;
 mod arena;
 mod error;
 mod fleet;
-mod free_runs;
 mod host;
 mod pending;
 mod pool;

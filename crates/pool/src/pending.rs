@@ -102,7 +102,7 @@ impl PendingBlocks {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests {
     use lowtide_memory::{CallKind, FailPlan, FailWhen, Failing, Simulated, SimulatedOptions};
 

@@ -5,7 +5,6 @@
 mod clocks;
 mod memory_model;
 mod ops;
-mod ranges;
 mod runner;
 mod shadow;
 mod violation;

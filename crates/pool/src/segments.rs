@@ -5,13 +5,13 @@ mod runs;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lowtide_core::ranges::RangeSet;
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Error as SourceError, Source, Span};
 use rustc_hash::FxHashMap;
 
 use crate::addresses;
 use crate::error::Error;
-use crate::free_runs::FreeRuns;
 use crate::pending::PendingBlocks;
 use crate::pool::{Address, Pool, Request, Stats, UNIT};
 use runs::{Class, SegmentRuns};
@@ -34,7 +34,7 @@ pub struct Segments {
 struct State {
     /// All addresses, and those under which there is no segment.
     reserved: Vec<Span>,
-    vacant: FreeRuns,
+    vacant: RangeSet,
     runs: SegmentRuns,
     blocks: FxHashMap<u64, Block>,
     /// Freed blocks that streams still use.
@@ -73,12 +73,12 @@ impl Segments {
         } else {
             let more = addresses::reserve(&*self.source, bytes)?;
             state.reserved.push(more);
-            state.vacant.insert(more.start, more.bytes.get());
+            state.vacant.insert(more.start..more.end());
             state.vacant.take_lowest(bytes).ok_or(SourceError::OutOfAddresses { asked: Bytes::new(bytes) })?
         };
         let span = Span::new(start, Bytes::new(bytes));
         if let Err(error) = self.source.commit(span) {
-            state.vacant.insert(start, bytes);
+            state.vacant.insert(start..start + bytes);
             return Err(error);
         }
         state.runs.add(span, class);
@@ -107,7 +107,7 @@ impl Segments {
         for span in state.runs.idle() {
             self.source.decommit(span)?;
             state.runs.remove(span);
-            state.vacant.insert(span.start, span.bytes.get());
+            state.vacant.insert(span.start..span.end());
             state.stats.reserved = state.stats.reserved.saturating_sub(span.bytes);
             given += span.bytes;
         }

@@ -11,7 +11,7 @@ mod plan_server;
 mod policy;
 mod served_plan;
 mod slot_table;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use observer::Observer;

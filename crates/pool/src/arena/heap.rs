@@ -12,11 +12,11 @@ mod lending;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lowtide_core::ranges::FreeRuns;
 use lowtide_memory::{Error as SourceError, Source, Span};
 use rustc_hash::FxHashSet;
 
 use crate::addresses;
-use crate::free_runs::FreeRuns;
 use aliases::AliasRun;
 
 pub(super) use growth::USUAL_HANDLES;
@@ -117,7 +117,7 @@ impl Heap {
 
     /// Whether an offset lies in memory that is free, so that a block at it was freed before.
     pub(super) fn was_used(&self, offset: u64) -> bool {
-        self.free.around(offset).is_some()
+        self.free.containing(offset).is_some()
     }
 
     /// How many addresses there are.
@@ -145,23 +145,23 @@ impl Heap {
         let base = self.span.start;
         // FreeRuns that are just long enough may begin at the right address; those with room to spare surely fit.
         let sure = bytes + align.saturating_sub(super::UNIT);
-        let tight = self.free.tightest(bytes).take_while(move |run| run.1 < sure).take(TRIES);
-        tight.chain(self.free.tightest(sure)).filter_map(move |(start, length)| {
-            let at = (base + start).next_multiple_of(align) - base;
-            (at + bytes <= start + length).then_some((at, length - bytes))
+        let tight = self.free.tightest(bytes).take_while(move |run| run.end - run.start < sure).take(TRIES);
+        tight.chain(self.free.tightest(sure)).filter_map(move |run| {
+            let at = (base + run.start).next_multiple_of(align) - base;
+            (at + bytes <= run.end).then_some((at, run.end - run.start - bytes))
         })
     }
 
     /// Marks free memory as used.
     pub(super) fn take(&mut self, at: u64, bytes: u64) {
-        self.free.remove(at, bytes);
+        self.free.remove(at..at + bytes);
         for (place, index) in self.shared_over(at, bytes) {
             let Some(handle) = self.handles[index.0 as usize].as_mut() else { continue };
             handle.users += 1;
             if handle.users == 1 {
                 handle.active = place;
                 for &other in handle.places.iter().filter(|&&other| other != place) {
-                    self.free.remove(other, handle.bytes);
+                    self.free.remove(other..other + handle.bytes);
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Heap {
             handle.users -= 1;
             if handle.users == 0 && !self.lent.contains_key(&place) {
                 for &other in handle.places.iter().filter(|&&other| other != place) {
-                    self.free.insert(other, handle.bytes);
+                    self.free.insert(other..other + handle.bytes);
                 }
             }
         }
@@ -208,10 +208,10 @@ impl Heap {
     fn free_handles(&self) -> Vec<(u64, HandleIndex)> {
         let mut seen = FxHashSet::default();
         let mut free = Vec::new();
-        for (start, length) in self.free.iter() {
-            for (&place, &index) in self.places.range(start..start + length) {
+        for run in self.free.iter() {
+            for (&place, &index) in self.places.range(run.clone()) {
                 let Some(handle) = &self.handles[index.0 as usize] else { continue };
-                if place + handle.bytes <= start + length && seen.insert(index) {
+                if place + handle.bytes <= run.end && seen.insert(index) {
                     free.push((handle.bytes, index));
                 }
             }

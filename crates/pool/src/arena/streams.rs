@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lowtide_core::StreamId;
+use lowtide_core::ranges::RangeMap;
 use lowtide_memory::{Error as SourceError, Mark, Source};
 use rustc_hash::FxHashMap;
 
@@ -143,40 +144,26 @@ impl Queues {
     }
 }
 
-/// Which ranges were freed by whom.
+/// Which ranges were freed by whom, and how far that stream had come.
 #[derive(Debug, Default)]
 pub(super) struct Freed {
-    ranges: BTreeMap<u64, (u64, StreamId, Position)>,
+    ranges: RangeMap<(StreamId, Position)>,
 }
 
 impl Freed {
     /// Notes that `stream` freed a range, whoever freed parts of it before.
     pub(super) fn insert(&mut self, start: u64, end: u64, stream: StreamId, position: Position) {
-        self.cut(start, end);
-        self.ranges.insert(start, (end, stream, position));
+        self.ranges.insert(start..end, (stream, position));
     }
 
     /// Forgets who freed a range.
     pub(super) fn cut(&mut self, start: u64, end: u64) {
-        for (from, (to, stream, position)) in self.over(start, end) {
-            self.ranges.remove(&from);
-            if from < start {
-                self.ranges.insert(from, (start, stream, position));
-            }
-            if to > end {
-                self.ranges.insert(end, (to, stream, position));
-            }
-        }
+        self.ranges.remove(start..end);
     }
 
     /// Who freed parts of a range, and when.
     pub(super) fn owners(&self, start: u64, end: u64) -> Vec<(StreamId, Position)> {
-        self.over(start, end).into_iter().map(|(_, (_, stream, position))| (stream, position)).collect()
-    }
-
-    fn over(&self, start: u64, end: u64) -> Vec<(u64, (u64, StreamId, Position))> {
-        let before = self.ranges.range(..start).next_back().filter(|(_, (to, ..))| *to > start);
-        before.into_iter().chain(self.ranges.range(start..end)).map(|(&from, &range)| (from, range)).collect()
+        self.ranges.overlapping(&(start..end)).map(|(_, &owner)| owner).collect()
     }
 }
 

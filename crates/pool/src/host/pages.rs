@@ -7,9 +7,9 @@ mod residency;
 use std::ops::Range;
 
 use lowtide_core::Bytes;
+use lowtide_core::ranges::FreeRuns;
 use lowtide_memory::{Error as MemoryError, Expanse, HostOptions, Pages, Span};
 
-use crate::free_runs::FreeRuns;
 use purge::EarlyPurge;
 pub(super) use purge::Need;
 use residency::Residency;
@@ -71,7 +71,7 @@ impl HostPages {
 
     /// Opens as many addresses as a block needs behind what is `free` at the end, and says where it fits.
     pub(super) fn open_for(&mut self, size: u64, align: u64, free: &mut FreeRuns) -> Option<u64> {
-        let start = free.ending_at(self.opened).map_or(self.opened, |(start, _)| start);
+        let start = free.ending_at(self.opened).map_or(self.opened, |run| run.start);
         let at = start.next_multiple_of(align);
         let end = self.expanse.span().end();
         let needed = (at.checked_add(size)?).checked_next_multiple_of(HUGE)?;
@@ -81,7 +81,7 @@ impl HostPages {
             let bytes = until - self.opened;
             let part = Span::new(self.opened, Bytes::new(bytes));
             self.expanse.open(part).ok()?;
-            free.insert(part.start, bytes);
+            free.insert(part.start..part.end());
             self.opened = part.end();
             if self.is_prefaulted {
                 self.residency.touch(part.start..part.end());

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use lowtide_core::Bytes;
+use lowtide_core::ranges::FreeRuns;
 use lowtide_memory::{Error as MemoryError, Span};
 use rustc_hash::FxHashMap;
 
@@ -16,7 +17,6 @@ use super::plan_range::PlanRange;
 use super::step_boundary::StepBoundary;
 use super::{HostArenaOptions, HostStats};
 use crate::error::Error;
-use crate::free_runs::FreeRuns;
 use crate::pool::{Address, Request, UNIT};
 use crate::serving::{Found, Observer, PlanArena, PlanServer, Published, ServingPolicy};
 
@@ -164,7 +164,7 @@ impl State {
 
     /// A block at free addresses is in use from now on.
     fn hold(&mut self, address: u64, block: Block) {
-        self.free.remove(address, block.size);
+        self.free.remove(address..address + block.size);
         self.pages.touch(address..address + block.size);
         self.blocks.insert(address, block);
         self.counts.allocations += 1;
@@ -181,9 +181,9 @@ impl State {
 
     /// Free addresses for a block: in the shortest run that is long enough.
     fn find(&self, size: u64, align: u64) -> Option<u64> {
-        let fits = |(start, length): (u64, u64)| {
-            let at = start.next_multiple_of(align);
-            (at + size <= start + length).then_some(at)
+        let fits = |run: Range<u64>| {
+            let at = run.start.next_multiple_of(align);
+            (at + size <= run.end).then_some(at)
         };
         let near = self.free.tightest(size).take(TRIES).find_map(fits);
         near.or_else(|| self.free.tightest(size + align).find_map(fits))
@@ -236,7 +236,7 @@ impl State {
         let bytes = range.end - range.start;
         match self.plan_range.offset(range.start).zip(self.plans.current()) {
             Some((offset, served)) => served.slots.block(offset, offset + bytes, false),
-            None => self.free.insert(range.start, bytes),
+            None => self.free.insert(range),
         }
     }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use lowtide_core::ranges::RangeMap;
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Description, Span};
 
 use super::clocks::{Clocks, Use};
-use super::ranges::Ranges;
 use super::violation::Fault;
 use crate::pool::Address;
 
@@ -27,11 +27,11 @@ pub(crate) struct MemoryModel {
     mappings: BTreeMap<u64, Mapping>,
     next_memory: u64,
     /// Blocks in hand, by their addresses and by their memory.
-    live: Ranges<Address>,
-    live_memory: Ranges<Address>,
+    live: RangeMap<Address>,
+    live_memory: RangeMap<Address>,
     /// Work on blocks that were let go, by their addresses and by their memory.
-    uses: Ranges<Arc<[Use]>>,
-    uses_memory: Ranges<Arc<[Use]>>,
+    uses: RangeMap<Arc<[Use]>>,
+    uses_memory: RangeMap<Arc<[Use]>>,
     pub(super) clocks: Clocks,
     /// The first thing that went wrong.
     pub(super) fault: Option<Fault>,
@@ -44,10 +44,10 @@ impl MemoryModel {
             queued: description.queued,
             mappings: BTreeMap::new(),
             next_memory: 0,
-            live: Ranges::default(),
-            live_memory: Ranges::default(),
-            uses: Ranges::default(),
-            uses_memory: Ranges::default(),
+            live: RangeMap::default(),
+            live_memory: RangeMap::default(),
+            uses: RangeMap::default(),
+            uses_memory: RangeMap::default(),
             clocks: Clocks::default(),
             fault: None,
         }
@@ -88,7 +88,7 @@ impl MemoryModel {
     pub(super) fn relocate(&mut self, from: Span, to: u64) {
         if let Some(mapping) = self.mappings.remove(&from.start) {
             self.mappings.insert(to, mapping);
-            self.uses.clear(&range(from));
+            self.uses.remove(range(from));
         }
     }
 
@@ -97,7 +97,7 @@ impl MemoryModel {
         for start in begin {
             self.mappings.remove(&start);
         }
-        self.uses.clear(&range(span));
+        self.uses.remove(range(span));
     }
 
     /// Judges that addresses lose their memory: nobody holds it, and nothing that is queued reaches it there.
@@ -125,8 +125,8 @@ impl MemoryModel {
         if let Some(other) = other {
             self.blame(Fault::Overlap { block, other });
         }
-        self.live.set(&place, block);
-        self.uses.clear(&place);
+        self.live.insert(place.clone(), block);
+        self.uses.remove(place.clone());
         let memory: Vec<Range<u64>> = self.memory(&place).collect();
         for part in memory {
             let other = self.live_memory.overlapping(&part).map(|(_, &other)| other).next();
@@ -139,8 +139,8 @@ impl MemoryModel {
             if let Some(work) = early {
                 self.blame(Fault::HandedOnWhileUsed { block, stream, used_by: work.stream });
             }
-            self.live_memory.set(&part, block);
-            self.uses_memory.clear(&part);
+            self.live_memory.insert(part.clone(), block);
+            self.uses_memory.remove(part.clone());
         }
     }
 
@@ -148,24 +148,24 @@ impl MemoryModel {
     pub(super) fn let_go(&mut self, block: Address, bytes: Bytes, streams: &[StreamId]) {
         let place = block.0..block.0.saturating_add(bytes.get());
         let uses: Arc<[Use]> = streams.iter().map(|&stream| self.clocks.up_to_now(stream)).collect();
-        self.live.clear(&place);
-        self.uses.set(&place, uses.clone());
+        self.live.remove(place.clone());
+        self.uses.insert(place.clone(), uses.clone());
         let memory: Vec<Range<u64>> = self.memory(&place).collect();
         for part in memory {
-            self.live_memory.clear(&part);
-            self.uses_memory.set(&part, uses.clone());
+            self.live_memory.remove(part.clone());
+            self.uses_memory.insert(part.clone(), uses.clone());
         }
     }
 
     /// A program could not let go of a block after all.
     pub(super) fn keep(&mut self, block: Address, bytes: Bytes) {
         let place = block.0..block.0.saturating_add(bytes.get());
-        self.live.set(&place, block);
-        self.uses.clear(&place);
+        self.live.insert(place.clone(), block);
+        self.uses.remove(place.clone());
         let memory: Vec<Range<u64>> = self.memory(&place).collect();
         for part in memory {
-            self.live_memory.set(&part, block);
-            self.uses_memory.clear(&part);
+            self.live_memory.insert(part.clone(), block);
+            self.uses_memory.remove(part.clone());
         }
     }
 

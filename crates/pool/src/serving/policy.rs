@@ -96,7 +96,7 @@ mod tests {
         let mut waits = Vec::new();
         for step in 1..=6 {
             backoff.judge(astray, step, &policy);
-            waits.push((step..).take_while(|&later| !backoff.allows(later)).count());
+            waits.push((step..1000).take_while(|&later| !backoff.allows(later)).count());
         }
         assert_eq!(waits, [0, 0, 0, 16, 32, 64]);
         backoff.judge(Served { hits: 50, misses: 0 }, 100, &policy);

@@ -1,5 +1,7 @@
 //! Alias runs: whole free handles side by side at second addresses, where no run of the ground is long enough for a block.
 
+use std::ops::Range;
+
 use lowtide_core::Bytes;
 use lowtide_memory::{Error as SourceError, Span};
 use rustc_hash::FxHashSet;
@@ -29,7 +31,7 @@ impl Heap {
     /// over free handles beyond it, and by new handles after all where those do not suffice.
     pub(in crate::arena) fn make_room(&mut self, bytes: u64, accounting: &mut Accounting) -> Result<(), SourceError> {
         let bytes = bytes.next_multiple_of(self.granularity);
-        let tail = self.free.ending_at(self.base_end).map_or(0, |(_, length)| length);
+        let tail = self.free.ending_at(self.base_end).map_or(0, |run| run.end - run.start);
         let need = bytes.saturating_sub(tail).next_multiple_of(self.granularity);
         if !self.aliases || accounting.reserved() + need <= accounting.allowance(bytes) {
             return self.grow(need, bytes, accounting);
@@ -68,8 +70,9 @@ impl Heap {
         let fresh = Way::of(None, bytes, free.clone(), calls);
         let mut best = fresh;
         for (&start, alias_run) in &self.alias_runs {
-            let Some((run, length)) = self.free.ending_at(alias_run.end) else { continue };
-            if run < start || length >= bytes {
+            let Some(run) = self.free.ending_at(alias_run.end) else { continue };
+            let length = run.end - run.start;
+            if run.start < start || length >= bytes {
                 continue;
             }
             let inside: FxHashSet<HandleIndex> =
@@ -101,12 +104,12 @@ impl Heap {
             }
             accounting.mapped();
             self.add_place(index, at);
-            self.free.insert(at, length);
+            self.free.insert(at..at + length);
             at += length;
             self.alias_runs.insert(start, AliasRun { end: at, limit });
         }
         let result = self.commit(at, way.missing, accounting);
-        let end = self.free.around(at).map_or(at, |(run, length)| run + length);
+        let end = self.free.containing(at).map_or(at, |run| run.end);
         self.alias_runs.insert(start, AliasRun { end, limit });
         result
     }
@@ -116,8 +119,8 @@ impl Heap {
         let limit = (2 * bytes).next_multiple_of(self.granularity);
         let wanted = limit + self.granularity;
         let again = self.closed.tightest(wanted).next();
-        let start = if let Some((start, _)) = again {
-            self.closed.remove(start, wanted);
+        let start = if let Some(Range { start, .. }) = again {
+            self.closed.remove(start..start + wanted);
             start
         } else if self.alias_runs_end + wanted <= self.span.bytes.get() {
             self.alias_runs_end += wanted;
@@ -149,7 +152,7 @@ impl Heap {
         self.source.decommit(Span::new(self.span.start + at, Bytes::new(handle.bytes)))?;
         accounting.unmapped();
         if handle.users == 0 && !handle.places.iter().any(|place| self.lent.contains_key(place)) {
-            self.free.remove(at, handle.bytes);
+            self.free.remove(at..at + handle.bytes);
         }
         handle.places.retain(|&place| place != at);
         self.places.remove(&at);
@@ -186,7 +189,7 @@ impl Heap {
                 self.alias_runs.insert(start, AliasRun { end, limit });
             } else {
                 self.alias_runs.remove(&start);
-                self.closed.insert(start, limit + self.granularity - start);
+                self.closed.insert(start..limit + self.granularity);
             }
         }
     }
@@ -209,7 +212,7 @@ impl Heap {
             self.drop_alias(place, accounting)?;
         }
         self.alias_runs.remove(&start);
-        self.closed.insert(start, limit + self.granularity - start);
+        self.closed.insert(start..limit + self.granularity);
         Ok(())
     }
 }

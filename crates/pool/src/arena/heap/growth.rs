@@ -43,7 +43,7 @@ impl Heap {
         }
         let before = self.base_end;
         let result = self.commit(before, bytes, accounting);
-        let committed = self.free.around(before).map_or(0, |(start, length)| start + length - before);
+        let committed = self.free.containing(before).map_or(0, |run| run.end - before);
         self.base_end = before + committed;
         result
     }
@@ -76,7 +76,7 @@ impl Heap {
             HandleIndex(self.handles.len() as u32 - 1)
         };
         self.places.insert(at, index);
-        self.free.insert(at, bytes);
+        self.free.insert(at..at + bytes);
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Heap {
             let Some(place) = self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]) else { continue };
             self.source.decommit(Span::new(self.address(place), Bytes::new(bytes)))?;
             accounting.destroyed(bytes);
-            self.free.remove(place, bytes);
+            self.free.remove(place..place + bytes);
             self.places.remove(&place);
             self.handles[index.0 as usize] = None;
             self.vacant.push(index);

@@ -23,11 +23,11 @@ impl Heap {
             let over: Vec<(u64, u64)> =
                 before.into_iter().chain(self.lent.range(at + 1..end)).map(|(&start, &end)| (start, end)).collect();
             for (start, lent_end) in over {
-                self.free.insert(at, start.saturating_sub(at));
+                self.free.insert(at..start);
                 at = lent_end.min(end);
             }
         }
-        self.free.insert(at, end - at);
+        self.free.insert(at..end);
     }
 
     /// The handles in which blocks lie and that are not lent, by their place.
@@ -50,14 +50,14 @@ impl Heap {
     }
 
     fn free_parts(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
-        self.free.over(start, end).map(|(run, length)| (run.max(start), (run + length).min(end))).collect()
+        self.free.overlapping(&(start..end)).map(|run| (run.start.max(start), run.end.min(end))).collect()
     }
 
     /// Lends a handle in which blocks lie: what is free in it, and what its blocks leave, is the borrower's.
     pub(in crate::arena) fn lend(&mut self, holder: &Holder) {
         let (start, end) = (holder.place, holder.place + holder.bytes);
         for (from, to) in self.free_parts(start, end) {
-            self.free.remove(from, to - from);
+            self.free.remove(from..to);
         }
         self.lent.insert(start, end);
     }
@@ -67,16 +67,16 @@ impl Heap {
         let (mut at, end) = (holder.place, holder.place + holder.bytes);
         self.lent.remove(&at);
         for &(start, bytes) in blocks {
-            self.free.insert(at, start.saturating_sub(at));
+            self.free.insert(at..start);
             at = at.max(start + bytes);
         }
-        self.free.insert(at, end.saturating_sub(at));
+        self.free.insert(at..end);
         if !blocks.is_empty() {
             return;
         }
         let Some(handle) = &self.handles[holder.index.0 as usize] else { return };
         for &other in handle.places.iter().filter(|&&other| other != holder.place) {
-            self.free.insert(other, handle.bytes);
+            self.free.insert(other..other + handle.bytes);
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use lowtide_core::Bytes;
+use lowtide_core::ranges::FreeRuns;
 use lowtide_memory::Span;
 
 use super::{HUGE, HostPages};
-use crate::free_runs::FreeRuns;
 
 /// What is resident may be this part more than what is needed.
 const SLACK: u64 = 16;
@@ -55,8 +55,8 @@ impl HostPages {
         // A huge page is there as a whole when a part of it was touched, whether that is noted or not.
         if self.is_transparent {
             let (page, until) = (self.expanse.page().get(), self.residency.end());
-            for (start, length) in free.iter().take_while(|run| run.0 < until) {
-                let (start, end) = (start.next_multiple_of(page), (start + length).min(until) / page * page);
+            for run in free.iter().take_while(|run| run.start < until) {
+                let (start, end) = (run.start.next_multiple_of(page), run.end.min(until) / page * page);
                 if start < end {
                     self.discard(start..end);
                 }
@@ -74,7 +74,7 @@ impl HostPages {
 
     /// Gives `free` memory back that was not in use since `since`.
     pub(in crate::host) fn purge(&mut self, free: &FreeRuns, since: u32) -> u64 {
-        free.iter().map(|(start, length)| self.purge_range(start..start + length, since)).sum()
+        free.iter().map(|run| self.purge_range(run, since)).sum()
     }
 
     /// Gives back whole pages of a free range that were not in use since `since`.
@@ -117,8 +117,8 @@ impl HostPages {
         }
         // A little more, so that the next block does not ask again; and huge pages whole, so that they come back as such.
         let mut excess = (resident - allowed + HUGE).next_multiple_of(HUGE);
-        for (start, length) in free.longest().take(SEARCHED) {
-            let mut end = (start + length).min(self.residency.end()) / HUGE * HUGE;
+        for run in free.longest().take(SEARCHED) {
+            let (start, mut end) = (run.start, run.end.min(self.residency.end()) / HUGE * HUGE);
             while excess > 0 && start.next_multiple_of(HUGE) + HUGE <= end {
                 end -= HUGE;
                 if self.residency.is_dirty(end..end + HUGE) {

@@ -1,5 +1,6 @@
 //! How steps end, and plans on host memory: a plan gets a run of free memory, and blocks that lie there stay.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
@@ -59,13 +60,13 @@ impl State {
     /// memory that is long enough.
     fn find_plan_range(&mut self, bytes: u64) -> Option<u64> {
         let last = self.plan_range.last().filter(|last| last + bytes <= self.pages.opened());
-        let is_free = |at: u64| self.free.around(at).is_some_and(|(start, length)| at + bytes <= start + length);
+        let is_free = |at: u64| self.free.containing(at).is_some_and(|run| at + bytes <= run.end);
         if let Some(last) = last.filter(|&last| is_free(last)) {
             return Some(last);
         }
-        let fits = |(start, length): (u64, u64)| {
-            let at = start.next_multiple_of(HUGE);
-            (at + bytes <= start + length).then_some(at)
+        let fits = |run: Range<u64>| {
+            let at = run.start.next_multiple_of(HUGE);
+            (at + bytes <= run.end).then_some(at)
         };
         if let Some(start) = self.free.iter().find_map(fits) {
             return Some(start);
@@ -91,7 +92,7 @@ impl State {
     /// The blocks that share addresses with a range, from the lowest on.
     fn blocks_on(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         // Where all is free there is no need to look at every block.
-        if self.free.around(start).is_some_and(|(run, length)| end <= run + length) {
+        if self.free.containing(start).is_some_and(|run| end <= run.end) {
             return Vec::new();
         }
         let ranges = self.blocks.iter().map(|(&address, block)| (address, address + block.size));
@@ -102,10 +103,9 @@ impl State {
 
     /// Takes what is free of a range for the plan.
     fn take_free(&mut self, start: u64, end: u64) {
-        let runs: Vec<(u64, u64)> = self.free.over(start, end).collect();
-        for (run, length) in runs {
-            let from = run.max(start);
-            self.free.remove(from, (run + length).min(end) - from);
+        let runs: Vec<Range<u64>> = self.free.overlapping(&(start..end)).collect();
+        for run in runs {
+            self.free.remove(run.start.max(start)..run.end.min(end));
         }
     }
 }
@@ -168,9 +168,9 @@ impl PlanArena for State {
         let mut from = range.start;
         for start in there {
             let end = start + self.blocks.get(&start).map_or(0, |block| block.size);
-            self.free.insert(from, start.saturating_sub(from));
+            self.free.insert(from..start);
             from = from.max(end);
         }
-        self.free.insert(from, range.end.saturating_sub(from));
+        self.free.insert(from..range.end);
     }
 }

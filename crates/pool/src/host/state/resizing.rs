@@ -37,7 +37,7 @@ impl State {
         if self.room_at(end) < more {
             return Ok(false);
         }
-        self.free.remove(end, more);
+        self.free.remove(end..end + more);
         self.pages.touch(end..end + more);
         self.set_size(address.0, size, bytes);
         Ok(true)
@@ -53,7 +53,7 @@ impl State {
 
     /// How much is free from an address on.
     fn room_at(&self, start: u64) -> u64 {
-        self.free.around(start).filter(|run| run.0 == start).map_or(0, |(_, length)| length)
+        self.free.containing(start).filter(|run| run.start == start).map_or(0, |run| run.end - start)
     }
 
     fn set_size(&mut self, address: u64, size: u64, bytes: u64) {
