@@ -7,7 +7,7 @@ use lowtide_memory::{Simulated, SimulatedOptions, Source, Span};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Address, Error, Pool, Request, Segments, Stats};
+use crate::{Address, Arena, ArenaOptions, Error, Pool, Request, Stats};
 
 const MIB: u64 = 1 << 20;
 
@@ -259,7 +259,7 @@ proptest! {
 fn a_thread_that_finds_a_fault_ends_the_run_of_all() {
     let device = Arc::new(Simulated::new(SimulatedOptions::default()).unwrap());
     let source = Arc::new(Watching::new(device));
-    let pool = Segments::new(source.clone());
+    let pool = Arena::new(source.clone(), ArenaOptions::default()).unwrap();
     let subject = Subject { pool: &pool, source: &source, device: None, gives_all_back: true, source_fails: false };
     let good = Program { ops: vec![alloc(1, 0); 50] };
     assert_eq!(run_on_threads(&[good.clone(), good.clone()], &subject), Ok(()));

@@ -30,6 +30,11 @@ impl Watching {
         self.model().fault.clone()
     }
 
+    /// Memory that a pool has from elsewhere: blocks may lie in it too.
+    pub fn include(&self, span: Span) {
+        self.model().commit(span);
+    }
+
     /// A pool handed out a block of `bytes` for use on `stream`.
     pub fn hand_out(&self, block: Address, bytes: Bytes, stream: StreamId) {
         self.model().hand_out(block, bytes, stream);

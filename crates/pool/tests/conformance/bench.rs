@@ -7,11 +7,11 @@ use lowtide_memory::{Limited, Simulated, Source};
 use lowtide_pool::program::{Subject, Watching};
 use lowtide_pool::{Address, Error, Pool, Request};
 
-use crate::sources::Ground;
+use crate::sources::Backing;
 use crate::strategies::Made;
 
 pub type MakeSource = fn() -> Option<Ground>;
-pub type MakePool = fn(Arc<dyn Source>) -> Made;
+pub type MakePool = fn(Arc<Watching>) -> Made;
 
 pub struct Bench {
     pub pool: Box<dyn Pool>,
@@ -25,7 +25,7 @@ pub struct Bench {
 impl Bench {
     /// A pool over a source that nothing was done with yet; none where the machine has no such source.
     pub fn new(source: MakeSource, pool: MakePool) -> Option<Self> {
-        let Ground { source, device, percent } = source()?;
+        let Backing { source, device, percent } = source()?;
         let limited = Arc::new(Limited::new(source, None));
         let source = Arc::new(Watching::new(limited.clone()));
         Some(Self { pool: pool(source.clone()).unwrap(), source, limited, device, percent })

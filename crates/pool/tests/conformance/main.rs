@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adaptors;
 mod bench;
 mod failures;
 mod found;
@@ -37,7 +38,8 @@ macro_rules! conformance {
     };
 }
 
-/// Holds a strategy to all checks: over all sources, or over simulated ones where it is a variation of another.
+/// Holds a strategy to all checks: over all sources, over simulated ones where it is a variation of another, or over those that
+/// it is made for. One that has memory of its own asks nothing of its source that could fail.
 macro_rules! conform {
     ($strategy:ident) => {
         conform!($strategy: host_base_pages host_transparent_pages scratch_file simulated simulated_with_contents
@@ -45,6 +47,11 @@ macro_rules! conform {
     };
     ($strategy:ident simulated) => {
         conform!($strategy: simulated simulated_with_contents simulated_with_a_capacity simulated_with_large_grains);
+    };
+    ($strategy:ident has its own memory) => {
+        mod $strategy {
+            checks!(conformance $strategy host_base_pages;);
+        }
     };
     ($strategy:ident: $($source:ident)*) => {
         mod $strategy {
@@ -74,3 +81,6 @@ conform!(arena);
 conform!(planned);
 conform!(planned_in_the_background simulated);
 conform!(planned_by_its_period simulated);
+conform!(segments: host_base_pages host_transparent_pages scratch_file);
+conform!(host_arena has its own memory);
+conform!(host_arena_planned has its own memory);

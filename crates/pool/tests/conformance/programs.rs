@@ -1,8 +1,7 @@
 //! Programs made up at random, by whoever finds smaller ones that fail too, and from a seed.
 
-use lowtide_core::ThreadId;
 use lowtide_core::random::Random;
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 use lowtide_pool::program::{Ask, Misuse, Op, Program, run};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,9 +13,9 @@ const MIB: u64 = 1 << 20;
 
 /// Plays as many programs as the settings say on a new pool each.
 pub fn any_program_leaves_the_pool_whole(source: MakeSource, pool: MakePool) {
-    let Some(ground) = source() else { return };
+    let Some(backing) = source() else { return };
     let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    let cases = default.cases.saturating_mul(ground.percent).div_ceil(100);
+    let cases = default.cases.saturating_mul(backing.percent).div_ceil(100);
     let mut runner = TestRunner::new(ProptestConfig { cases, ..default });
     let played = runner.run(&program(80), |program| {
         let bench = Bench::new(source, pool).ok_or_else(|| TestCaseError::reject("the source is gone"))?;

@@ -13,14 +13,14 @@ use lowtide_testing::skip;
 const MIB: u64 = 1 << 20;
 
 /// A source, and the device behind it whose clock a test can move.
-pub struct Ground {
+pub struct Backing {
     pub source: Arc<dyn Source>,
     pub device: Option<Arc<Simulated>>,
     /// How many programs are played on it for each hundred: fewer where the system takes its time.
     pub percent: u32,
 }
 
-impl Ground {
+impl Backing {
     fn of(source: impl Source + 'static) -> Option<Self> {
         Some(Self { source: Arc::new(source), device: None, percent: 100 })
     }
@@ -30,21 +30,21 @@ impl Ground {
     }
 }
 
-fn pages(pages: Pages) -> Option<Ground> {
-    Ground::of(Host::new(&HostOptions { pages, ..HostOptions::default() }))
+fn pages(pages: Pages) -> Option<Backing> {
+    Backing::of(Host::new(&HostOptions { pages, ..HostOptions::default() }))
 }
 
-pub fn host_base_pages() -> Option<Ground> {
+pub fn host_base_pages() -> Option<Backing> {
     pages(Pages::Base)
 }
 
-pub fn host_transparent_pages() -> Option<Ground> {
-    pages(Pages::Transparent).map(|ground| ground.percent(12))
+pub fn host_transparent_pages() -> Option<Backing> {
+    pages(Pages::Transparent).map(|backing| backing.percent(12))
 }
 
-pub fn scratch_file() -> Option<Ground> {
+pub fn scratch_file() -> Option<Backing> {
     let file = ScratchFile::new(&std::env::temp_dir(), Bytes::new(MIB)).unwrap();
-    Ground::of(file).map(|ground| ground.percent(6))
+    Backing::of(file).map(|backing| backing.percent(6))
 }
 
 /// What is queued on a simulated device takes a microsecond.
@@ -52,40 +52,40 @@ pub fn options() -> SimulatedOptions {
     SimulatedOptions { lag_ns: 1000, ..SimulatedOptions::default() }
 }
 
-fn device(options: SimulatedOptions) -> Option<Ground> {
+fn device(options: SimulatedOptions) -> Option<Backing> {
     let percent = if options.contents { 100 } else { 800 };
     let device = Arc::new(Simulated::new(options).unwrap());
-    Some(Ground { source: device.clone(), device: Some(device), percent })
+    Some(Backing { source: device.clone(), device: Some(device), percent })
 }
 
-pub fn simulated() -> Option<Ground> {
+pub fn simulated() -> Option<Backing> {
     device(options())
 }
 
-pub fn simulated_with_contents() -> Option<Ground> {
+pub fn simulated_with_contents() -> Option<Backing> {
     device(SimulatedOptions { contents: true, ..options() })
 }
 
-pub fn simulated_with_a_capacity() -> Option<Ground> {
+pub fn simulated_with_a_capacity() -> Option<Backing> {
     device(SimulatedOptions { contents: true, capacity: Some(Bytes::new(128 * MIB)), ..options() })
 }
 
-pub fn simulated_with_large_grains() -> Option<Ground> {
+pub fn simulated_with_large_grains() -> Option<Backing> {
     device(SimulatedOptions { granularity: Bytes::new(32 * MIB), capacity: Some(Bytes::new(1024 * MIB)), ..options() })
 }
 
-pub fn cuda_device() -> Option<Ground> {
+pub fn cuda_device() -> Option<Backing> {
     there(CudaDevice::new(0, None, &[]))
 }
 
-pub fn cuda_pinned() -> Option<Ground> {
+pub fn cuda_pinned() -> Option<Backing> {
     there(CudaPinned::new(0, &HostOptions::default()))
 }
 
 /// A source of a device; without a driver there is none, and the test is skipped. Anything else that is wrong fails it.
-fn there<S: Source + 'static>(source: Result<S, Error>) -> Option<Ground> {
+fn there<S: Source + 'static>(source: Result<S, Error>) -> Option<Backing> {
     match source {
-        Ok(source) => Ground::of(NamedStreams(source)).map(|ground| ground.percent(6)),
+        Ok(source) => Backing::of(NamedStreams(source)).map(|backing| backing.percent(6)),
         Err(Error::NoDriver { .. }) => {
             skip("there is no CUDA driver");
             None

@@ -6,21 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lowtide_learn::LearnerOptions;
-use lowtide_memory::Source;
-use lowtide_pool::{Arena, ArenaOptions, Error, Pool};
+use lowtide_pool::program::Watching;
+use lowtide_pool::{Arena, ArenaOptions, Error, Pool, Segments};
 use lowtide_replay::{Caching, Expandable, TorchOptions};
+
+use crate::adaptors::{HostArenaPool, RecordsItsStream};
 
 pub type Made = Result<Box<dyn Pool>, Error>;
 
-pub fn caching(source: Arc<dyn Source>) -> Made {
+pub fn caching(source: Arc<Watching>) -> Made {
     Ok(Box::new(Caching::new(source, TorchOptions::default())))
 }
 
-pub fn expandable(source: Arc<dyn Source>) -> Made {
+pub fn expandable(source: Arc<Watching>) -> Made {
     Ok(Box::new(Expandable::new(source, TorchOptions::default())))
 }
 
-pub fn arena(source: Arc<dyn Source>) -> Made {
+pub fn arena(source: Arc<Watching>) -> Made {
     Ok(Box::new(Arena::new(source, ArenaOptions::default())?))
 }
 
@@ -30,15 +32,29 @@ fn learner(background: bool) -> Option<LearnerOptions> {
 }
 
 /// Plans while a step is closed, so that every plan is served.
-pub fn planned(source: Arc<dyn Source>) -> Made {
+pub fn planned(source: Arc<Watching>) -> Made {
     Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(false), ..ArenaOptions::default() })?))
 }
 
-pub fn planned_in_the_background(source: Arc<dyn Source>) -> Made {
+pub fn planned_in_the_background(source: Arc<Watching>) -> Made {
     Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(true), ..ArenaOptions::default() })?))
 }
 
-pub fn planned_by_its_period(source: Arc<dyn Source>) -> Made {
+pub fn planned_by_its_period(source: Arc<Watching>) -> Made {
     let options = ArenaOptions { learner: learner(false), find_steps: Some(0), ..ArenaOptions::default() };
     Ok(Box::new(Arena::new(source, options)?))
+}
+
+/// Segments know nothing of the stream that a block is asked for: whoever copies from it records that.
+pub fn segments(source: Arc<Watching>) -> Made {
+    Ok(Box::new(RecordsItsStream(Segments::new(source))))
+}
+
+/// The arena under a program's `malloc`, which has memory of its own.
+pub fn host_arena(source: Arc<Watching>) -> Made {
+    HostArenaPool::new(None, &source)
+}
+
+pub fn host_arena_planned(source: Arc<Watching>) -> Made {
+    HostArenaPool::new(learner(false), &source)
 }
