@@ -1,5 +1,23 @@
-//! Strategies that serve blocks out of a [`Source`](lowtide_memory::Source): Lowtide's arena, models of what others do,
-//! and adaptors that wrap any of them. Nothing here calls the system; placement works on addresses as numbers.
+//! Strategies that serve blocks out of a [`Source`](lowtide_memory::Source), with or without a plan: the [`Arena`] for device
+//! memory and the [`HostArena`] under a program's `malloc`, which share one serving machine (`serving`), and [`Segments`] for
+//! memory that devices copy from and to. A [`Fleet`] is the devices of a process. Nothing here calls the system; placement
+//! works on addresses as numbers.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use lowtide_core::Bytes;
+//! use lowtide_memory::{Simulated, SimulatedOptions};
+//! use lowtide_pool::{Arena, ArenaOptions, Pool, Request};
+//!
+//! let device = Arc::new(Simulated::new(SimulatedOptions::default())?);
+//! let arena = Arena::new(device, ArenaOptions::default())?;
+//! let block = arena.alloc(&Request::new(Bytes::new(3 << 20)))?;
+//! assert_eq!(arena.stats().live, Bytes::new(3 << 20));
+//! arena.free(block)?;
+//! assert_eq!(arena.trim()?, Bytes::new(4 << 20), "memory comes in pages of 2 MiB");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod addresses;
 mod arena;

@@ -1,4 +1,4 @@
-//! The locks and atomics that the stage is made of: those of the standard library, or shuttle's, whose tests choose
+//! The locks and atomics that the table of slots is made of: those of the standard library, or shuttle's, whose tests choose
 //! which thread goes on at each of them.
 
 #[cfg(feature = "shuttle")]

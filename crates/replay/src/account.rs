@@ -1,4 +1,4 @@
-//! The books of one device during a replay: what is asked for and alive, what is reserved, and what each step took.
+//! The counts of one device during a replay: what is asked for and alive, what is reserved, and what each step took.
 
 use lowtide_core::Bytes;
 use lowtide_memory::Calls;
@@ -11,7 +11,7 @@ pub(super) struct StepAccount {
     pub(super) requested: u64,
 }
 
-/// The books of one device.
+/// The counts of one device.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     /// What is asked for and alive; the sum of all that a hostile trace asks for does not fit 64 bits.

@@ -1,4 +1,4 @@
-//! The player: goes through a script row by row, tells each row to the pool of its device and keeps the books.
+//! The player: goes through a script row by row, passes each row to the pool of its device and counts what comes of it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,7 +54,7 @@ struct Device {
     source: Arc<Simulated>,
     running: Running,
     account: Account,
-    /// The books of the whole run, which go on where nothing is served any more.
+    /// The counts of the whole run, which go on where nothing is served any more.
     bound: Account,
 }
 

@@ -8,6 +8,37 @@ use lowtide_memory::Source;
 
 use lowtide_pool::Pool;
 
+/// Makes a pool of a type that has a model.
+macro_rules! pool_of_model {
+    ($pool:ident) => {
+        impl lowtide_pool::Pool for $pool {
+            fn alloc(&self, request: &lowtide_pool::Request) -> Result<lowtide_pool::Address, lowtide_pool::Error> {
+                self.model.alloc(request)
+            }
+
+            fn free(&self, address: lowtide_pool::Address) -> Result<(), lowtide_pool::Error> {
+                self.model.free(address)
+            }
+
+            fn record(
+                &self,
+                address: lowtide_pool::Address,
+                stream: lowtide_core::StreamId,
+            ) -> Result<(), lowtide_pool::Error> {
+                self.model.record(address, stream)
+            }
+
+            fn trim(&self) -> Result<lowtide_core::Bytes, lowtide_pool::Error> {
+                self.model.trim()
+            }
+
+            fn stats(&self) -> lowtide_pool::Stats {
+                self.model.stats()
+            }
+        }
+    };
+}
+
 mod blocks;
 mod caching;
 mod divisions;

@@ -328,7 +328,7 @@ fn a_block_on_a_stages_ground_that_shrinks_keeps_what_is_left_of_it() {
         give(take(64 * MIB));
         arena.step();
     }
-    // What the plan gave is a block of its own when the plan is given up, and lies on the ground of the next.
+    // What the plan gave is a block of its own when the plan is dropped, and lies on the memory of the next.
     let kept = take(3 * MIB);
     arena.trim();
     arena.step();

@@ -350,7 +350,7 @@ impl<'a> Runner<'a> {
         if stats.reserved < stats.live {
             return bad("less is reserved than is live");
         }
-        if stats.reserved > self.subject.source.calls().committed {
+        if stats.reserved > self.subject.source.given() {
             return bad("more is reserved than the source gave");
         }
         if stats.peak_live < stats.live.max(before.peak_live)

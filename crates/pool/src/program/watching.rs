@@ -1,6 +1,7 @@
 //! A source that sees everything a pool asks of it, and judges: memory is neither handed on nor given back while queued
 //! work may still use it. What it knows of order is what the pool can know: marks that were seen to pass, and holds.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lowtide_core::{Bytes, StreamId};
@@ -16,13 +17,14 @@ use crate::raw;
 pub struct Watching {
     source: Arc<dyn Source>,
     model: Mutex<MemoryModel>,
+    included: AtomicU64,
 }
 
 impl Watching {
     /// Watches a source that nothing was done with yet.
     pub fn new(source: Arc<dyn Source>) -> Self {
         let model = Mutex::new(MemoryModel::new(&source.describe()));
-        Self { source, model }
+        Self { source, model, included: AtomicU64::new(0) }
     }
 
     /// The first thing that went wrong.
@@ -33,6 +35,12 @@ impl Watching {
     /// Memory that a pool has from elsewhere: blocks may lie in it too.
     pub fn include(&self, span: Span) {
         self.model().commit(span);
+        self.included.fetch_add(span.bytes.get(), Ordering::Relaxed);
+    }
+
+    /// The most that a pool can have reserved: what the source gave, and what was [included](Self::include).
+    pub(super) fn given(&self) -> Bytes {
+        self.source.calls().committed + Bytes::new(self.included.load(Ordering::Relaxed))
     }
 
     /// A pool handed out a block of `bytes` for use on `stream`.

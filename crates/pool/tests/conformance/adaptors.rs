@@ -50,7 +50,7 @@ pub struct HostArenaPool {
 }
 
 impl HostArenaPool {
-    pub fn new(learner: Option<LearnerOptions>, source: &Watching) -> Made {
+    pub fn open(learner: Option<LearnerOptions>, source: &Watching) -> Made {
         let pages = HostOptions { pages: Pages::Base, ..HostOptions::default() };
         let options = HostArenaOptions {
             range: Bytes::new(1 << 34),

@@ -10,7 +10,7 @@ use lowtide_pool::{Address, Error, Pool, Request};
 use crate::sources::Backing;
 use crate::strategies::Made;
 
-pub type MakeSource = fn() -> Option<Ground>;
+pub type MakeSource = fn() -> Option<Backing>;
 pub type MakePool = fn(Arc<Watching>) -> Made;
 
 pub struct Bench {

@@ -1,6 +1,10 @@
 //! The strategies that the checks are run over.
 
-#![expect(clippy::unnecessary_wraps, reason = "some strategies can fail to be made")]
+#![expect(
+    clippy::unnecessary_wraps,
+    clippy::needless_pass_by_value,
+    reason = "some strategies can fail, and most keep the source"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,9 +56,9 @@ pub fn segments(source: Arc<Watching>) -> Made {
 
 /// The arena under a program's `malloc`, which has memory of its own.
 pub fn host_arena(source: Arc<Watching>) -> Made {
-    HostArenaPool::new(None, &source)
+    HostArenaPool::open(None, &source)
 }
 
 pub fn host_arena_planned(source: Arc<Watching>) -> Made {
-    HostArenaPool::new(learner(false), &source)
+    HostArenaPool::open(learner(false), &source)
 }

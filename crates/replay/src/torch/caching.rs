@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Source, Span};
-use lowtide_pool::{Address, Error, Pool, Request, Stats};
+use lowtide_pool::Error;
 
 use super::blocks::{Block, Class, Index, State};
 use super::model::{Backing, Growth, Model, Want};
@@ -30,27 +29,7 @@ impl Caching {
     }
 }
 
-impl Pool for Caching {
-    fn alloc(&self, request: &Request) -> Result<Address, Error> {
-        self.model.alloc(request)
-    }
-
-    fn free(&self, address: Address) -> Result<(), Error> {
-        self.model.free(address)
-    }
-
-    fn record(&self, address: Address, stream: StreamId) -> Result<(), Error> {
-        self.model.record(address, stream)
-    }
-
-    fn trim(&self) -> Result<Bytes, Error> {
-        self.model.trim()
-    }
-
-    fn stats(&self) -> Stats {
-        self.model.stats()
-    }
-}
+pool_of_model!(Caching);
 
 /// The segments there are, by their address.
 #[derive(Debug, Default)]

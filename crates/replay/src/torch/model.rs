@@ -1,5 +1,5 @@
 //! What both models share: how a request becomes a block, in which order memory is looked for, what happens to a block
-//! that is freed, and the books. A [`Growth`] says where new memory comes from and which goes back.
+//! that is freed, and the counts. A [`Growth`] says where new memory comes from and which goes back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Alias runs: whole free handles side by side at second addresses, where no run of the ground is long enough for a block.
+//! Alias runs: whole free handles side by side at second addresses, where no run of the base is long enough for a block.
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::blocks::{Block, State};
 use super::Open;
 
-/// Panics where blocks do not tile their segments, neighbours were not merged, or books and blocks disagree.
+/// Panics where blocks do not tile their segments, neighbours were not merged, or counts and blocks disagree.
 pub(super) fn check(pool: &impl Open) {
     let stats = pool.stats();
     pool.inspect(|backing| {
