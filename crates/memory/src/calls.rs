@@ -23,7 +23,7 @@ pub struct Calls {
     pub waits: u64,
     /// Nanoseconds the caller waited for queued work; not part of [`Calls::nanoseconds`].
     pub waited_ns: u64,
-    /// Times a stream was told to wait for a mark.
+    /// Times a stream was made to wait for a mark.
     pub holds: u64,
     /// Memory that is there now.
     pub committed: Bytes,
@@ -97,7 +97,7 @@ impl Counter {
         self.waited_ns.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// A stream was told to wait.
+    /// A stream was made to wait.
     pub fn hold(&self) {
         self.holds.fetch_add(1, Ordering::Relaxed);
     }

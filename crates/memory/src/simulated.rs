@@ -97,7 +97,7 @@ impl Simulated {
         self.mapper.backing().clock.set(time_ns);
     }
 
-    /// When marks pass that are made from now on. A stream that is told to hold is counted, and delays no mark: a
+    /// When marks pass that are made from now on. A stream that is made to hold is counted, and delays no mark: a
     /// recording says when work was done.
     pub fn set_lag(&self, lag: Lag) {
         self.mapper.backing().clock.set_lag(lag);

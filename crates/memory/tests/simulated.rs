@@ -1,4 +1,4 @@
-//! The simulated device: its clock, its prices, its capacity, and its books against a model that is too simple to be
+//! The simulated device: its clock, its prices, its capacity, and what it accounts for against a model that is too simple to be
 //! wrong.
 
 #![allow(clippy::unwrap_used)]

@@ -7,9 +7,9 @@ use std::ffi::c_void;
 
 use pyo3::prelude::*;
 
-use crate::border::DEVICES;
 use crate::c10::{Mangled, Object, Original, Refusal, cuda_slot, patch};
 use crate::fleet::fleet;
+use crate::guard::DEVICES;
 
 const CACHE_INFO: Mangled = c"_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator9cacheInfoEaPm";
 

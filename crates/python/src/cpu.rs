@@ -14,8 +14,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::border::CPU;
 use crate::c10::{DataPtr, Deleter, Family, Object, Original, Refusal, Slot, patch};
+use crate::guard::CPU;
 use crate::ranges::{Ranged, Ranges};
 use crate::recorder::{self, Kind};
 use crate::{options, steps, threads};

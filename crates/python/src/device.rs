@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::fleet::{self, Kind, fleet};
-use crate::{border, options, throw, timing};
+use crate::{guard, options, throw, timing};
 
 /// A program that makes this many allocations without a step of an optimizer is taken not to train.
 const PATIENCE: u64 = 1 << 15;
@@ -154,5 +154,5 @@ pub(crate) fn device_history(python: Python<'_>) -> PyResult<Bound<'_, PyBytes>>
 #[pyfunction]
 pub(crate) fn device_warnings() -> Vec<String> {
     let of_devices = fleet().map(lowtide_pool::Fleet::warnings).unwrap_or_default();
-    of_devices.into_iter().chain(border::warnings()).collect()
+    of_devices.into_iter().chain(guard::warnings()).collect()
 }

@@ -10,9 +10,9 @@ use lowtide_core::ThreadId;
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_pool::{Address, Capture, Error, Fleet, Request};
 
-use crate::border::DEVICES;
 use crate::callable::Callable;
 use crate::fleet::{self, fleet};
+use crate::guard::DEVICES;
 use crate::timing::{self, timed};
 use crate::{threads, throw};
 

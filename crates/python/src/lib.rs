@@ -2,7 +2,6 @@
 //! here: the module hands what Python and PyTorch say to the crates below.
 
 mod answers;
-mod border;
 mod c10;
 mod callable;
 mod command;
@@ -10,6 +9,7 @@ mod cpu;
 mod cuda;
 mod device;
 mod fleet;
+mod guard;
 mod hooks;
 mod marks;
 mod options;

@@ -15,10 +15,10 @@ use lowtide_pool::{Address, Pool, Request, Segments, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::border::PINNED;
 use crate::c10::{
     Current, DataPtr, Family, Object, Original, Refusal, Slot, Stream, names_streams, patch, stream_handle,
 };
+use crate::guard::PINNED;
 use crate::ranges::{Ranged, Ranges};
 use crate::threads;
 

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rustc_hash::FxHashMap;
 
-use crate::border::RECORDER;
+use crate::guard::RECORDER;
 use crate::{cpu, cuda, steps, threads};
 use files::Files;
 use site::Site;

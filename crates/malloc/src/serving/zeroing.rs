@@ -26,9 +26,9 @@ pub(crate) unsafe fn clear(part: Range<u64>) {
     let pages = part.start / page * page..part.end.next_multiple_of(page);
     // Where the system does not say what holds something, all is cleared.
     let asked = Pagemap::open().map_or(part.start, |map| {
-        map.each_held(pages, |held| {
+        map.each_resident(pages, |found| {
             // SAFETY: the caller's: a region shares at least a byte with the part.
-            unsafe { write(held.start.max(part.start)..held.end.min(part.end)) };
+            unsafe { write(found.start.max(part.start)..found.end.min(part.end)) };
         })
     });
     if asked < part.end {

@@ -1,5 +1,5 @@
-//! A source with a limit that can be changed while it is used, and a peak that can be reset: what a program is told of
-//! its share of a device.
+//! A source with a limit that can be changed while it is used, and a peak that can be reset: what a program
+//! sees of its share of a device.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

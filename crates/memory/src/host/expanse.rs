@@ -1,4 +1,4 @@
-//! One long range of host addresses. It is opened piece by piece; pages that are given back come back by themselves, and
+//! One long range of host addresses. It is opened piece by piece; pages that are discarded come back by themselves, and
 //! empty, when they are touched again.
 
 #![expect(unsafe_code, reason = "owns a range of addresses and the pages under it")]
@@ -67,7 +67,7 @@ impl Expanse {
         Ok(())
     }
 
-    /// Gives back the pages of a part that is open. What was in them is lost; touched again, they are zero.
+    /// Discards the pages of a part that is open. What was in them is lost; touched again, they are zero.
     pub fn discard(&self, part: Span) -> Result<(), Error> {
         self.check(part)?;
         // SAFETY: the part is in the range, which this owns.

@@ -1,4 +1,4 @@
-//! The clock of a simulated device and the marks that pass by it. Time moves only when it is told to, or when somebody
+//! The clock of a simulated device and the marks that pass by it. Time moves only when it is set, or when somebody
 //! waits; calls are charged and take no time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub enum Lag {
     After(u64),
     /// At a given time of the clock; at once where that is past.
     At(u64),
-    /// Not while anyone looks.
+    /// At no time.
     Never,
 }
 

@@ -1,13 +1,14 @@
 //! What the system says in files: `/proc`, `/sys` and control groups. No other module reads them.
 //!
 //! They are read by hand and not by the crate `procfs`: a few fields are wanted of a few files, and that one parses and
-//! allocates all of them and fails as a whole where a kernel words one differently.
+//! allocates all of them at each sample and fails as a whole where a kernel or a sandbox leaves one out.
 
 pub mod groups;
 pub mod huge_pages;
 pub mod nodes;
 pub mod own;
 pub mod pagemap;
+pub mod processes;
 
 use std::fs;
 use std::path::Path;

@@ -3,8 +3,6 @@
 
 #![expect(unsafe_code, reason = "sets an affinity, and waits for a process with its use of resources")]
 
-mod reading;
-
 use std::ffi::c_int;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -17,9 +15,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::error::Error;
 use crate::host::Placement;
 use crate::system::numa;
-pub use reading::{Reading, children, lists_children, read, reset_peak};
 
 pub use crate::system::files::nodes::{Node, nodes, parse_list};
+pub use crate::system::files::processes::{Reading, children, lists_children, read, reset_peak};
 
 /// The calling thread, and what it starts from now on, computes on these processors alone.
 pub fn run_on(processors: &[u32]) -> Result<(), Error> {

@@ -31,7 +31,7 @@ struct Question {
     inverted: u64,
     all_of: u64,
     any_of: u64,
-    told: u64,
+    reported: u64,
 }
 
 /// A part of the answer: pages that are alike.
@@ -46,7 +46,7 @@ struct Region {
 /// The call itself: how many regions it has filled.
 struct Scan<'a>(&'a mut Question);
 
-// SAFETY: the system reads and writes the question, whose size it is told, and as many regions as there is room for.
+// SAFETY: the system reads and writes the question, which says its own size, and as many regions as there is room for.
 unsafe impl Ioctl for Scan<'_> {
     type Output = usize;
 
@@ -80,7 +80,7 @@ impl Pagemap {
 
     /// Calls `each` with the parts of a range of whole pages that hold something, in order: others are zero. Says how far
     /// it came, which is less than the end where the system does not say more.
-    pub fn each_held(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) -> u64 {
+    pub fn each_resident(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) -> u64 {
         // They lie on a stack that may be small.
         let mut regions = [Region::default(); 64];
         let mut from = range.start;
@@ -94,15 +94,15 @@ impl Pagemap {
                 inverted: ZERO,
                 all_of: ZERO,
                 any_of: PRESENT | SWAPPED,
-                told: PRESENT | SWAPPED,
+                reported: PRESENT | SWAPPED,
                 ..Question::default()
             };
             // SAFETY: the regions live through the call, and the record says how many there are.
             let count = unsafe { ioctl(&*self.file, Scan(&mut question)) };
             let answer = count.ok().and_then(|count| regions.get(..count));
             let Some(answer) = answer.filter(|_| question.walk_end > from) else { break };
-            for held in answer {
-                each(held.start..held.end);
+            for region in answer {
+                each(region.start..region.end);
             }
             from = question.walk_end;
         }
@@ -140,14 +140,14 @@ mod tests {
             pages::open(span).unwrap();
             pages::pointer(span).cast::<u8>().add(3 * page as usize).write_volatile(1);
         }
-        let mut held = Vec::new();
+        let mut found = Vec::new();
         let map = Pagemap::open().unwrap();
-        let end = map.each_held(start..span.end(), |part| held.push((part.start, part.end)));
+        let end = map.each_resident(start..span.end(), |part| found.push((part.start, part.end)));
         // SAFETY: as above.
         unsafe { pages::release(span).unwrap() };
         if end == start {
             return lowtide_testing::skip("the system does not say which pages hold something: it is older than 6.7");
         }
-        assert_eq!((end, held), (span.end(), vec![(start + 3 * page, start + 4 * page)]));
+        assert_eq!((end, found), (span.end(), vec![(start + 3 * page, start + 4 * page)]));
     }
 }

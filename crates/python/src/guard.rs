@@ -1,4 +1,4 @@
-//! The border to C++: no panic unwinds across it. What serves is called through a [`Border`]; a part of Lowtide that has
+//! Guards where C++ calls: no panic unwinds into it. What serves is called through a [`Guard`]; a part of Lowtide that has
 //! panicked is in a state that nobody knows, so it is not asked again, and that is said. Whatever throws C++'s own
 //! exceptions stays outside, because those must pass.
 
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Device memory.
-pub(crate) static DEVICES: Border = Border::new("device memory");
+pub(crate) static DEVICES: Guard = Guard::new("device memory");
 /// The arena of CPU tensors.
-pub(crate) static CPU: Border = Border::new("the arena of CPU tensors");
+pub(crate) static CPU: Guard = Guard::new("the arena of CPU tensors");
 /// The pools of pinned memory.
-pub(crate) static PINNED: Border = Border::new("pinned memory");
+pub(crate) static PINNED: Guard = Guard::new("pinned memory");
 /// What writes allocations down.
-pub(crate) static RECORDER: Border = Border::new("the recording");
+pub(crate) static RECORDER: Guard = Guard::new("the recording");
 
-/// A part of Lowtide that C++ calls.
-pub(crate) struct Border {
+/// Stands before a part of Lowtide that C++ calls.
+pub(crate) struct Guard {
     what: &'static str,
     broken: AtomicBool,
     failed_frees: AtomicU64,
@@ -27,7 +27,7 @@ pub(crate) struct Border {
     unsaid: Mutex<Vec<String>>,
 }
 
-impl Border {
+impl Guard {
     const fn new(what: &'static str) -> Self {
         Self { what, broken: AtomicBool::new(false), failed_frees: AtomicU64::new(0), unsaid: Mutex::new(Vec::new()) }
     }
@@ -82,7 +82,7 @@ impl Border {
 
 /// What went wrong since the last call, a sentence each.
 pub(crate) fn warnings() -> Vec<String> {
-    let borders = [&DEVICES, &CPU, &PINNED, &RECORDER];
-    let unsaid = |border: &Border| mem::take(&mut *border.unsaid.lock().unwrap_or_else(PoisonError::into_inner));
-    borders.into_iter().flat_map(unsaid).collect()
+    let guards = [&DEVICES, &CPU, &PINNED, &RECORDER];
+    let unsaid = |guard: &Guard| mem::take(&mut *guard.unsaid.lock().unwrap_or_else(PoisonError::into_inner));
+    guards.into_iter().flat_map(unsaid).collect()
 }

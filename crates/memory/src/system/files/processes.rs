@@ -1,5 +1,4 @@
-//! What a process has and has done, from `/proc/PID/status` and `/proc/PID/stat`. Read by hand: `procfs` parses all of some
-//! sixty lines at each sample, and fails where a sandbox leaves one out.
+//! What any process has and has done, from `/proc/PID/status` and `/proc/PID/stat`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,7 +6,7 @@ use std::io::{self, Write};
 /// What a process has and has done, in bytes and faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
-    /// When it was started, as the system counts; tells it from a later one with its number.
+    /// When it was started, as the system counts: a later process with the same number has another.
     pub started: u64,
     /// `VmRSS`.
     pub resident: u64,
