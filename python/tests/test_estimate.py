@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch", reason="estimate traces with PyTorch")
 from torch import nn  # noqa: E402
 
 from lowtide.torch.estimation import Estimate, estimate  # noqa: E402
-from lowtide.torch.estimation.kernels import BLAS_WORKSPACE  # noqa: E402
-from lowtide.torch.estimation.memory import capacity  # noqa: E402
-from lowtide.torch.estimation.recurrent import Shape  # noqa: E402
-from lowtide.torch.estimation.reduction import partial_results  # noqa: E402
-from lowtide.torch.estimation.search import largest  # noqa: E402
+from lowtide.torch.estimation.kernels.workspaces import BLAS_WORKSPACE  # noqa: E402
+from lowtide.torch.estimation.answer.memory import capacity  # noqa: E402
+from lowtide.torch.estimation.kernels.recurrent import Shape  # noqa: E402
+from lowtide.torch.estimation.kernels.reduction import partial_results  # noqa: E402
+from lowtide.torch.estimation.answer.search import largest  # noqa: E402
 
 WIDTH, BATCH = 4096, 1024
 

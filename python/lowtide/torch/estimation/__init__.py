@@ -5,7 +5,7 @@ take.
     print(estimate(model, batch, torch.optim.AdamW, memory="24GiB"))
 """
 
-from lowtide.torch.estimation.asking import estimate
-from lowtide.torch.estimation.outcome import Estimate, Group
+from lowtide.torch.estimation.answer.estimate import estimate
+from lowtide.torch.estimation.answer.outcome import Estimate, Group
 
 __all__ = ["Estimate", "Group", "estimate"]

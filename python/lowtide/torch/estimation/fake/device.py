@@ -18,7 +18,7 @@ import torch._subclasses.fake_tensor as fake_tensor
 import torch.optim.optimizer as optimizers
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from lowtide.torch.estimation.ledger import Ledger
+from lowtide.torch.estimation.tracing.ledger import Ledger
 
 MULTIPROCESSORS = 132
 CAPABILITY = (9, 0)

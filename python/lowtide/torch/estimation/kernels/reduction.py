@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from lowtide.torch.estimation.pretence import MULTIPROCESSORS
+from lowtide.torch.estimation.fake.device import MULTIPROCESSORS
 
 THREADS = 512
 BLOCKS_PER_MULTIPROCESSOR = 2048 // THREADS

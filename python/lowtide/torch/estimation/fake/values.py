@@ -11,9 +11,9 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from lowtide.torch.estimation.pretence import replace
-from lowtide.torch.estimation.shadow import LARGEST, Shadow
-from lowtide.torch.estimation.watcher import Watcher
+from lowtide.torch.estimation.fake.device import replace
+from lowtide.torch.estimation.fake.shadow import LARGEST, Shadow
+from lowtide.torch.estimation.tracing.watcher import Watcher
 
 
 def imitation(tensor: torch.Tensor, device: torch.device) -> Any:

@@ -12,10 +12,10 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 
-from lowtide.torch.estimation.example import remade
-from lowtide.torch.estimation.pretence import replace
-from lowtide.torch.estimation.values import imitation
-from lowtide.torch.estimation.watcher import Watcher
+from lowtide.torch.estimation.answer.example import remade
+from lowtide.torch.estimation.fake.device import replace
+from lowtide.torch.estimation.fake.values import imitation
+from lowtide.torch.estimation.tracing.watcher import Watcher
 
 
 def fake_model(model: Any, watcher: Watcher, device: torch.device) -> nn.Module:

@@ -20,10 +20,10 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
-from lowtide.torch.estimation import kernels
-from lowtide.torch.estimation.ledger import Block, Ledger
-from lowtide.torch.estimation.shadow import DEEPEST, LARGEST, Recipe, Shadow
-from lowtide.torch.estimation.sites import Sites
+from lowtide.torch.estimation.fake.shadow import DEEPEST, LARGEST, Recipe, Shadow
+from lowtide.torch.estimation.kernels import workspaces
+from lowtide.torch.estimation.tracing.ledger import Block, Ledger
+from lowtide.torch.estimation.tracing.sites import Sites
 
 aten = torch.ops.aten
 HOST = torch.device("cpu")
@@ -58,7 +58,7 @@ class Watcher(TorchDispatchMode):
         self.ledger = ledger
         self.device = device
         self.sites = Sites()
-        self.kernels = kernels.Kernels()
+        self.kernels = workspaces.Kernels()
         self.dice = torch.Generator().manual_seed(0)
         self.assumptions: dict[str, int] = {}
         self.category = "activation"
@@ -148,7 +148,7 @@ class Watcher(TorchDispatchMode):
             if output.fake_device.type == "cuda":
                 is_on_device = True
                 site = site or self.sites.here()
-                size = kernels.storage_bytes(func, inputs, output)
+                size = workspaces.storage_bytes(func, inputs, output)
                 block = self.ledger.allocate(size, site, name_of(func), self.category)
             self.watch(storage, key, block)
         is_on_device = is_on_device or any(leaf.fake_device.type == "cuda" for leaf in outputs[:1])

@@ -13,14 +13,14 @@ import torch.optim.optimizer as optimizers
 from torch._subclasses.fake_tensor import UnsupportedOperatorException
 from torch.utils._pytree import tree_leaves
 
-from lowtide.torch.estimation.attention import attention
-from lowtide.torch.estimation.autograd import accumulator, autograd
-from lowtide.torch.estimation.ledger import Ledger
-from lowtide.torch.estimation.pretence import fake_mode, pretend, repeatable, replace, untraced
-from lowtide.torch.estimation.recurrent import recurrence
-from lowtide.torch.estimation.subject import call, fake_example, fake_model, loss_of
-from lowtide.torch.estimation.values import values
-from lowtide.torch.estimation.watcher import Watcher
+from lowtide.torch.estimation.fake.autograd import accumulator, autograd
+from lowtide.torch.estimation.fake.device import fake_mode, pretend, repeatable, replace, untraced
+from lowtide.torch.estimation.fake.subject import call, fake_example, fake_model, loss_of
+from lowtide.torch.estimation.fake.values import values
+from lowtide.torch.estimation.kernels.attention import attention
+from lowtide.torch.estimation.kernels.recurrent import recurrence
+from lowtide.torch.estimation.tracing.ledger import Ledger
+from lowtide.torch.estimation.tracing.watcher import Watcher
 
 
 @dataclass

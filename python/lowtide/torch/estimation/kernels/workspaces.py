@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from lowtide.torch.estimation.reduction import partial_results
+from lowtide.torch.estimation.kernels.reduction import partial_results
 
 aten = torch.ops.aten
 

@@ -12,8 +12,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves
 
-from lowtide.torch.estimation.pretence import replace
-from lowtide.torch.estimation.watcher import Watcher
+from lowtide.torch.estimation.fake.device import replace
+from lowtide.torch.estimation.tracing.watcher import Watcher
 
 
 def accumulator(watcher: Watcher, leaf: torch.Tensor) -> Any:

@@ -11,8 +11,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from lowtide.torch.estimation.pretence import repeatable
-from lowtide.torch.estimation.shadow import LARGEST
+from lowtide.torch.estimation.fake.device import repeatable
+from lowtide.torch.estimation.fake.shadow import LARGEST
 
 NAMES = {
     "batch": ("batch", "batch_size", "batchsize"),

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from lowtide import _lowtide
-from lowtide.torch.estimation.example import Examples
-from lowtide.torch.estimation.ledger import grouped
-from lowtide.torch.estimation.memory import capacity
-from lowtide.torch.estimation.outcome import ALLOCATORS, Estimate, Group
-from lowtide.torch.estimation.search import largest
-from lowtide.torch.estimation.step import Task, Traced, trace
+from lowtide.torch.estimation.answer.example import Examples
+from lowtide.torch.estimation.answer.memory import capacity
+from lowtide.torch.estimation.answer.outcome import ALLOCATORS, Estimate, Group
+from lowtide.torch.estimation.answer.search import largest
+from lowtide.torch.estimation.tracing.ledger import grouped
+from lowtide.torch.estimation.tracing.step import Task, Traced, trace
 
 USUAL_MEMORY = 139 << 30
 """What a program that asks is told that the GPU has, where no memory is given."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as functional
 
-from lowtide.torch.estimation.pretence import replace
+from lowtide.torch.estimation.fake.device import replace
 
 aten = torch.ops.aten
 

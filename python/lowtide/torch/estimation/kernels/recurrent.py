@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from lowtide.torch.estimation.pretence import MULTIPROCESSORS, replace
-from lowtide.torch.estimation.watcher import Watcher
+from lowtide.torch.estimation.fake.device import MULTIPROCESSORS, replace
+from lowtide.torch.estimation.tracing.watcher import Watcher
 
 KEPT = {"lstm": 5, "gru": 6, "rnn_tanh": 1, "rnn_relu": 1}
 """The values of each unit, step and layer that the backward pass needs."""

@@ -1,0 +1,1 @@
+"""What CUDA kernels take for themselves besides their results."""
