@@ -208,7 +208,7 @@ pub enum Measure {
     Live,
     /// What the plan needs.
     Planned,
-    /// The most that the recorded allocator held.
+    /// The most that the recorded allocator had reserved.
     Reserved,
 }
 

@@ -1,4 +1,4 @@
-// Bytes alive and held over the same stretch of time as the map shows.
+// Bytes alive and reserved over the same stretch of time as the map shows.
 const curvesCanvas = document.getElementById("curves");
 
 function drawCurves() {

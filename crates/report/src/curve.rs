@@ -1,4 +1,4 @@
-//! Amounts over time that change at events and stay between them: what is alive, what is held.
+//! Amounts over time that change at events and stay between them: what is alive, what is reserved.
 
 use lowtide_core::{Bytes, Usage};
 
@@ -10,7 +10,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// What an allocator held, where that was recorded.
+    /// What an allocator had reserved, where that was recorded.
     pub fn reserved(usage: &Usage) -> Self {
         Self { points: usage.reserved.clone() }
     }
