@@ -16,7 +16,8 @@ fn commands_do_what_is_written() {
 fn the_readme_and_the_docs_show_what_happens() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut documents: Vec<PathBuf> = vec![root.join("README.md")];
-    documents.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    let pages = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    documents.extend(pages.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     let mut ran = 0;
     for document in &documents {
         let folder = Folder::new();
