@@ -6,7 +6,9 @@ pub(crate) mod view;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::verbs::{bench, check, completions, demo, estimate, explain, plan, record, replay, report, run, watch};
+use crate::verbs::{
+    bench, check, completions, config, demo, estimate, explain, plan, record, replay, report, run, watch,
+};
 
 /// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
 #[derive(Debug, Parser)]
@@ -47,8 +49,10 @@ pub enum Verb {
     Replay(replay::Arguments),
     /// Run a program and write down what its PyTorch allocates
     Record(record::Arguments),
-    /// Run a program whose memory Lowtide serves
+    /// Run a program with Lowtide as its memory allocator
     Run(run::Arguments),
+    /// Show the options that are in force, and where each value came from
+    Config(config::Arguments),
     /// Tell what a program's memory does over time, and whether it leaks
     Watch(watch::Arguments),
     /// Tell before renting a GPU whether a PyTorch model's training will fit

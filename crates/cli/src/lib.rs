@@ -10,6 +10,7 @@ mod atomic_file;
 mod console;
 mod exit;
 mod input;
+mod options;
 mod planning;
 mod program;
 

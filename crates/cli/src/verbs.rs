@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod check;
 pub mod completions;
+pub mod config;
 pub mod demo;
 pub mod estimate;
 pub mod explain;
@@ -26,6 +27,7 @@ pub(crate) fn dispatch(verb: Verb, console: &mut Console) -> Result<Answer, Fail
         Verb::Replay(arguments) => replay::run(&arguments, console),
         Verb::Record(arguments) => record::run(&arguments, console),
         Verb::Run(arguments) => run::run(&arguments, console),
+        Verb::Config(arguments) => config::run(&arguments, console),
         Verb::Watch(arguments) => watch::run(&arguments, console),
         Verb::Estimate(arguments) => estimate::run(&arguments, console),
         Verb::Check(arguments) => check::run(&arguments, console),

@@ -4,7 +4,8 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lowtide_core::Bytes;
@@ -187,6 +188,64 @@ fn what_flags_and_files_say_is_handed_on() {
     options.set(DECAY.entry(), Value::Seconds(Duration::from_millis(1500)), Origin::File { line: 2 });
     options.set(LEARN.entry(), Value::Switch(false), Origin::Flag);
     assert_eq!(options.read_variables(&Scope::ALL, |name| (name == "LOWTIDE_PAGES").then(|| "2M".into())), []);
-    let handed: Vec<_> = options.handed_on().collect();
+    let handed: Vec<_> = options.handed_on().map(|(entry, text)| (entry.variable, text)).collect();
     assert_eq!(handed, [("LOWTIDE_DECAY", "1.5".into()), ("LOWTIDE_LEARN", "0".into())]);
+}
+
+/// The files below `folder` with one of the endings.
+fn sources(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path, endings));
+        } else if path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The variables of Lowtide that `text` names.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("LOWTIDE_").map(|(start, _)| {
+        let rest = &text[start..];
+        &rest[..rest.find(|letter: char| !letter.is_ascii_uppercase() && letter != '_').unwrap_or(rest.len())]
+    })
+}
+
+/// Whether a text that is nothing but a variable stands in `code`.
+fn is_typed(code: &str) -> bool {
+    named(code).any(|name| code.contains(&format!("\"{name}\"")))
+}
+
+#[test]
+fn variables_are_typed_in_the_table_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let former = TABLE.iter().flat_map(|entry| entry.former.iter().map(|former| former.variable));
+    let known: HashSet<&str> = TABLE.iter().map(|entry| entry.variable).chain(former).collect();
+    let mut files = 0;
+    for folder in fs::read_dir(root.join("crates")).unwrap() {
+        for path in sources(&folder.unwrap().path().join("src"), &["rs"]) {
+            let elsewhere = path.to_string_lossy();
+            if elsewhere.contains("core/src/options") || elsewhere.contains("crates/testing/") {
+                continue;
+            }
+            files += 1;
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            assert!(!is_typed(code), "{} types a variable", path.display());
+            assert_eq!(named(code).find(|name| !known.contains(name)), None, "{}", path.display());
+        }
+    }
+    // What Python runs before a program cannot import the package, and types a few.
+    for path in sources(&root.join("python/lowtide"), &["py"]) {
+        files += 1;
+        let text = fs::read_to_string(&path).unwrap();
+        let unknown = named(&text).find(|name| !known.contains(name));
+        assert_eq!(unknown, None, "{}", path.display());
+        let may = path.ends_with("_inject/sitecustomize.py");
+        assert!(may || !is_typed(&text), "{} types a variable", path.display());
+    }
+    assert!(files > 100, "{files} files");
 }

@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use lowtide_core::options::PYTHON;
+
 use crate::Failure;
 use crate::console::show;
 
@@ -35,7 +37,7 @@ pub(crate) fn injection(program: &OsStr) -> Result<PathBuf, Failure> {
 
 /// Where to ask: what started this command, what the program is run by, and the usual one.
 fn pythons(program: &OsStr) -> Vec<OsString> {
-    let own = env::var_os("LOWTIDE_PYTHON").filter(|own| !own.is_empty());
+    let own = env::var_os(PYTHON.variable()).filter(|own| !own.is_empty());
     let is_python = Path::new(program).file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
     let by_program = if is_python { Some(program.to_owned()) } else { interpreter(program) };
     let mut pythons: Vec<OsString> = Vec::new();

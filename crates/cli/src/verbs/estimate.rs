@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
+use lowtide_core::options::PYTHON;
 use lowtide_report::Ink;
 
 use crate::arguments::view::View;
@@ -95,7 +96,7 @@ pub fn run(arguments: &Arguments, _console: &mut Console) -> Result<Answer, Fail
 
 /// The Python that started this, that of the active environment, or the usual one.
 pub(crate) fn python() -> OsString {
-    let own = env::var_os("LOWTIDE_PYTHON").filter(|own| !own.is_empty());
+    let own = env::var_os(PYTHON.variable()).filter(|own| !own.is_empty());
     let active = env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty());
     own.or_else(|| active.map(|folder| Path::new(&folder).join("bin").join("python3").into_os_string()))
         .unwrap_or_else(|| OsString::from("python3"))

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lowtide_core::Bytes;
+use lowtide_core::options::{MIN_SIZE, RECORD, RECORD_LIST};
 use tempfile::NamedTempFile;
 
 use crate::atomic_file::Target;
@@ -56,9 +57,9 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let list = NamedTempFile::new().map_err(failed)?;
     let path = std::path::absolute(target.path()).map_err(|error| Failure::access(&name, "write", error))?;
     let answer = Program::new(&arguments.command)
-        .with("LOWTIDE_RECORD", path)
-        .with("LOWTIDE_RECORD_LIST", list.path())
-        .with("LOWTIDE_MIN_SIZE", arguments.min_size.get().to_string())
+        .with(RECORD.variable(), path)
+        .with(RECORD_LIST.variable(), list.path())
+        .with(MIN_SIZE.variable(), arguments.min_size.get().to_string())
         .run()?;
     let listed = std::fs::read_to_string(list.path()).map_err(failed)?;
     let recorded = outcome::tell(&listed, &target, console)?;

@@ -1,6 +1,6 @@
-//! `lowtide run`: runs a program whose memory Lowtide serves, without a change to it, and tells at the end how that went.
+//! `lowtide run`: runs a program with Lowtide as its memory allocator, without a change to it, and reports at the end how that
+//! went.
 
-pub(crate) mod below;
 mod compare;
 pub(crate) mod conf;
 pub(crate) mod host;
@@ -10,22 +10,24 @@ mod nodes;
 mod rounds;
 pub(crate) mod summary;
 mod text;
+pub(crate) mod underlying;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use lowtide_core::Bytes;
+use lowtide_core::options::{RUN, SUMMARY, Scope};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::atomic_file::Target;
 use crate::console::show;
+use crate::options::{InForce, OptionArguments};
 use crate::program::{self, Ended, KeptBack, Program, Ready, injection};
 use crate::{Answer, Console, Failure};
 use compare::{Comparison, Used};
-use host::Surroundings;
+use host::{Equipment, Surroundings, handed_on};
 use summary::Summaries;
 
 /// What to run, and what to serve.
@@ -33,6 +35,9 @@ use summary::Summaries;
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Arguments {
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
     /// Serve the large blocks of any program on the host; the default
     #[arg(long)]
     host: bool,
@@ -45,12 +50,6 @@ pub struct Arguments {
     /// Serve PyTorch's pinned memory at its exact size
     #[arg(long)]
     pinned: bool,
-    /// The most that is taken of each device: bytes, or such as 40GiB
-    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::numbers::size, requires = "device", allow_negative_numbers = true)]
-    limit: Option<Bytes>,
-    /// End the program where Lowtide cannot serve it, instead of going on without
-    #[arg(long)]
-    strict: bool,
     /// Run it without Lowtide first, and show both side by side
     #[arg(long)]
     compare: bool,
@@ -64,12 +63,9 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    host_memory: host::HostArguments,
+    options: OptionArguments,
     #[command(flatten)]
     nodes: nodes::NodeArguments,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\
@@ -80,14 +76,15 @@ Examples:
   lowtide run --pages 2M --cpu-node 0 --mem-node 0 -- ./a  huge pages, one socket
   lowtide run --device -- python train.py                  tensors on CUDA devices
   lowtide run --device --limit 40GiB -- python train.py    on a part of each device
+  lowtide run --config job.toml -- python train.py         options from a file
 
-The exit code is the program's.";
+The exit code is the program's. `lowtide config` shows the options in force.";
 
 /// Runs the program.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let target = arguments.output.as_deref().map(|path| Target::new(path, &[])).transpose()?;
     let mut prepared = Prepared::new(arguments, console)?;
-    // Until all is told, whatever would end this process ends the program.
+    // Until all is reported, whatever would end this process ends the program.
     let signals = program::keep_back()?;
     let outcome = if arguments.compare {
         rounds::run(&mut prepared, arguments.rounds.map_or(1, NonZeroUsize::get), &signals)?
@@ -95,7 +92,7 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         Outcome { run: Some(prepared.run(&signals)?), ..Outcome::default() }
     };
     if !arguments.quiet {
-        outcome.tell(&arguments.command, console);
+        outcome.report(&arguments.command, console);
     }
     let code = outcome.last().map_or(0, Ended::code);
     let Some(target) = target else { return Ok(Answer::Ended(code)) };
@@ -127,12 +124,14 @@ impl Prepared {
     fn new(arguments: &Arguments, console: &mut Console) -> Result<Self, Failure> {
         let parts = arguments.parts();
         let is_host = parts.contains(&"host");
-        if !is_host && let Some(flag) = arguments.host_memory.first_given() {
-            let message = format!("`{flag}` is for the host's memory, which is not served");
-            return Err(Failure::usage(message, "add `--host`"));
+        arguments.refuse_idle_flags(&parts)?;
+        let InForce { options, file } = arguments.options.in_force()?;
+        if let Some(file) = file.filter(|_| !arguments.quiet) {
+            console.say(format!("options from {}", show::path(&file)));
         }
         let mut program =
-            Program::new(&arguments.command).seated(arguments.nodes.seat()?).with("LOWTIDE_RUN", parts.join(","));
+            Program::new(&arguments.command).seated(arguments.nodes.seat()?).with(RUN.variable(), parts.join(","));
+        program = handed_on(&options).fold(program, |program, (name, value)| program.with(name, value));
         // A program without Python, or whose Python has no package, is served as well: its steps are found.
         let injection = match injection(program.name()) {
             Err(_) if parts == ["host"] => None,
@@ -140,20 +139,14 @@ impl Prepared {
         };
         if is_host {
             let library = library::find(injection.as_deref())?;
-            let told = arguments.host_memory.told(&library, Surroundings::of_process())?;
-            for warning in told.warnings {
+            let equipment = Equipment::new(&options, &library, Surroundings::of_process())?;
+            for warning in equipment.warnings {
                 console.say(format!("warning: {warning}"));
             }
-            program = told.variables.into_iter().fold(program, |program, (name, value)| program.with(name, value));
+            program = equipment.variables.into_iter().fold(program, |program, (name, value)| program.with(name, value));
         }
         if let Some(injection) = injection {
             program = program.injected(injection)?;
-        }
-        if let Some(limit) = arguments.limit {
-            program = program.with("LOWTIDE_LIMIT", limit.get().to_string());
-        }
-        if arguments.strict {
-            program = program.with("LOWTIDE_STRICT", "1");
         }
         Ok(Self { with: program.ready()?, without: Program::new(&arguments.command).ready()?, is_host })
     }
@@ -162,7 +155,7 @@ impl Prepared {
     fn run(&mut self, signals: &KeptBack) -> Result<Run, Failure> {
         let folder = self.is_host.then(summary::Folder::new).transpose()?;
         if let Some(folder) = &folder {
-            self.with.set("LOWTIDE_SUMMARY", folder.path());
+            self.with.set(SUMMARY.variable(), folder.path());
         }
         let ended = self.with.run_to_end(signals)?;
         Ok(Run { ended, summaries: folder.map(|folder| Summaries::read(folder.path())) })
@@ -174,7 +167,23 @@ impl Prepared {
 }
 
 impl Arguments {
-    /// What is to be served, by the names that the program is told.
+    /// Refuses a flag about memory that is not served.
+    fn refuse_idle_flags(&self, parts: &[&str]) -> Result<(), Failure> {
+        for (entry, _) in &self.options.flags.given {
+            let (part, memory) = match entry.scope {
+                Scope::Host | Scope::Underlying => ("host", "the host's memory"),
+                Scope::Device => ("device", "the memory of CUDA devices"),
+                _ => continue,
+            };
+            if !parts.contains(&part) {
+                let message = format!("`--{}` is for {memory}, which is not served", entry.flag());
+                return Err(Failure::usage(message, format!("add `--{part}`")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be served, by the names that the program gets.
     fn parts(&self) -> Vec<&'static str> {
         let named = self.host || self.device || self.cpu || self.pinned;
         let parts =
@@ -202,8 +211,8 @@ impl Outcome {
         self.failed_without.as_ref().or(self.run.as_ref().map(|run| &run.ended))
     }
 
-    /// Tells how it went.
-    fn tell(&self, command: &[OsString], console: &mut Console) {
+    /// Says how it went.
+    fn report(&self, command: &[OsString], console: &mut Console) {
         let served = self.run.as_ref().and_then(|run| Some((run, run.summaries.as_ref()?)));
         let mut lines = Vec::new();
         if let Some((run, summaries)) = served {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lowtide_core::Bytes;
+use lowtide_core::options::{MARK, MARKS};
 use lowtide_watch::{Ending, Error, Event, Marks, Observed, Outcome, Pace, Processes, Rules, Since, Subject, observe};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
@@ -172,9 +173,9 @@ fn find(pid: i32, arguments: &Arguments, events: Sender<Event>) -> Result<Begun,
 fn start(arguments: &Arguments, events: Sender<Event>, console: &mut Console) -> Result<Begun, Failure> {
     let marks = Marks::new(arguments.marks.as_deref()).map_err(failure)?;
     let path = std::path::absolute(marks.path()).unwrap_or_else(|_| marks.path().to_owned());
-    let mut program = Program::new(&arguments.command).with("LOWTIDE_MARKS", path);
+    let mut program = Program::new(&arguments.command).with(MARKS.variable(), path);
     if arguments.mark == Some(Marking::Step) {
-        program = program.with("LOWTIDE_MARK", "step");
+        program = program.with(MARK.variable(), "step");
         match program::injection(program.name()) {
             Ok(folder) => program = program.injected(folder)?,
             // A program that is no Python marks by itself.

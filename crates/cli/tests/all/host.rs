@@ -72,7 +72,7 @@ fn what_may_not_be_wanted_is_told_once_and_kept() {
     folder.write("liblowtide_malloc.so", b"");
     let arguments = ["--allocators", "lowtide,lowtide-no-learn", "--malloc-conf", "narenas:1", "--json"];
     let ended = bench_with(&folder, "liblowtide_malloc.so", &[&QUICK[..], &arguments].concat());
-    let warning = "`--malloc-conf` is for jemalloc, and glibc is below";
+    let warning = "`malloc-conf` is for jemalloc, and the underlying allocator is glibc";
     assert_eq!(ended.code, Some(0), "{}", ended.talk);
     assert_eq!(ended.talk.matches(&format!("warning: {warning}\n")).count(), 1, "{}", ended.talk);
     assert_eq!(ended.json()["warnings"], serde_json::json!([warning]));

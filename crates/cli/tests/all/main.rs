@@ -5,6 +5,7 @@
 
 mod bench;
 mod check;
+mod config;
 mod data;
 mod demo;
 mod documented;

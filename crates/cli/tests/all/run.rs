@@ -23,7 +23,7 @@ const STAND_IN: &str = r#"
 static int steps;
 void lowtide_step(void) { steps++; }
 __attribute__((destructor)) static void summary(void) {
-    const char *folder = getenv("LOWTIDE_SUMMARY"), *below = getenv("LOWTIDE_BELOW"), *bad = getenv("STAND_IN_BAD");
+    const char *folder = getenv("LOWTIDE_SUMMARY"), *below = getenv("LOWTIDE_UNDERLYING"), *bad = getenv("STAND_IN_BAD");
     char path[4096];
     if (!folder) return;
     snprintf(path, sizeof path, "%s/%d.json", folder, (int)getpid());
@@ -78,7 +78,7 @@ fn run(arguments: &[&str]) -> Ended {
 
 #[test]
 fn the_host_is_served_where_nothing_is_named_and_the_end_is_told() {
-    let ended = run(&["run", "--", "sh", "-c", "echo $LD_PRELOAD $LOWTIDE_RUN $LOWTIDE_BELOW; exit 5"]);
+    let ended = run(&["run", "--", "sh", "-c", "echo $LD_PRELOAD $LOWTIDE_RUN $LOWTIDE_UNDERLYING; exit 5"]);
     assert_eq!(ended.code, Some(5), "{}", ended.talk);
     assert_eq!(ended.data, format!("{} host glibc\n", stand_in().display()));
     for words in [
@@ -97,7 +97,7 @@ fn the_host_is_served_where_nothing_is_named_and_the_end_is_told() {
 
 #[test]
 fn flags_reach_the_program() {
-    let names = "LOWTIDE_PAGES LOWTIDE_PREFAULT LOWTIDE_DECAY LOWTIDE_LEARN LOWTIDE_TRIM_BELOW MALLOC_ARENA_MAX \
+    let names = "LOWTIDE_PAGES LOWTIDE_PREFAULT LOWTIDE_DECAY LOWTIDE_LEARN LOWTIDE_TRIM_UNDERLYING MALLOC_ARENA_MAX \
                  MALLOC_TRIM_THRESHOLD_";
     let script = format!("for n in {names}; do eval echo $n=\\$$n; done");
     let flags =
@@ -105,7 +105,7 @@ fn flags_reach_the_program() {
     let flags: Vec<&str> = flags.split(' ').collect();
     let ended = run(&[&["run"], &flags[..], &["--", "sh", "-c", &script]].concat());
     assert_eq!(ended.code, Some(0), "{}", ended.talk);
-    let expected = "LOWTIDE_PAGES=base LOWTIDE_PREFAULT=1 LOWTIDE_DECAY=2.5 LOWTIDE_LEARN=0 LOWTIDE_TRIM_BELOW=step \
+    let expected = "LOWTIDE_PAGES=base LOWTIDE_PREFAULT=1 LOWTIDE_DECAY=2.5 LOWTIDE_LEARN=0 LOWTIDE_TRIM_UNDERLYING=step \
                     MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072";
     assert_eq!(ended.data.split_whitespace().collect::<Vec<_>>().join(" "), expected);
 }
@@ -121,18 +121,18 @@ fn a_library_that_was_preloaded_stays_behind() {
 }
 
 #[test]
-fn the_allocator_below_is_found_by_path_and_has_its_settings() {
+fn the_underlying_allocator_is_found_by_path_and_has_its_settings() {
     let folder = Folder::new();
     let below = folder.at("libjemalloc.so.2");
     fs::copy(stand_in(), &below).unwrap();
     let below = below.to_str().unwrap();
-    let script = "echo $LD_PRELOAD $LOWTIDE_BELOW $MALLOC_CONF";
+    let script = "echo $LD_PRELOAD $LOWTIDE_UNDERLYING $MALLOC_CONF";
     let ended = run(&["run", "--below", below, "--", "sh", "-c", script]);
     let expected = format!("{}:{below} jemalloc dirty_decay_ms:-1,muzzy_decay_ms:-1\n", stand_in().display());
     assert_eq!(ended.data, expected, "{}", ended.talk);
     assert!(!ended.talk.contains("warning"), "{}", ended.talk);
     let conf = "background_thread:true,metadata_thp:auto,dirty_decay_ms:20000,muzzy_decay_ms:20000";
-    let ended = run(&["run", "--below", below, "--malloc-conf", conf, "--", "sh", "-c", "echo $MALLOC_CONF"]);
+    let ended = run(&["run", "--underlying", below, "--malloc-conf", conf, "--", "sh", "-c", "echo $MALLOC_CONF"]);
     assert_eq!(ended.data, format!("{conf}\n"));
     assert!(ended.talk.starts_with("warning: with dirty_decay_ms:20000"), "{}", ended.talk);
 }
@@ -178,7 +178,7 @@ fn a_comparison_runs_it_without_and_with() {
     let script = "echo ${LD_PRELOAD:-none}; head -c 3000000 /dev/zero | sort | wc -c";
     let ended = run_in(&folder, &["run", "--compare", "-o", "c.json", "--", "sh", "-c", script], &[]);
     assert_eq!(ended.data, format!("none\n3000001\n{}\n3000001\n", stand_in().display()), "{}", ended.talk);
-    for words in ["without", "with  ratio", "wall", "CPU, system", "minor faults", "peak RSS", "next: `lowtide watch"] {
+    for words in ["without", "  ratio", "wall", "CPU, system", "minor faults", "peak RSS", "next: `lowtide watch"] {
         assert!(ended.talk.contains(words), "{words}: {}", ended.talk);
     }
     let report: Value = serde_json::from_str(&folder.read("c.json")).unwrap();
@@ -313,11 +313,12 @@ fn a_program_runs_on_the_nodes_that_are_named() {
 #[test]
 fn mistakes_are_told_before_anything_runs() {
     for (arguments, words) in [
-        (&["run", "--below", "hoard", "--", "echo", "ran"][..], "is no allocator that is known"),
+        (&["run", "--below", "hoard", "--", "echo", "ran"][..], "is no allocator that Lowtide knows"),
         (&["run", "--below", "/no/libjemalloc.so", "--", "echo", "ran"], "is not there"),
         (&["run", "--device", "--prefault", "--", "echo", "ran"], "`--prefault` is for the host's memory"),
-        (&["run", "--decay", "-1", "--", "echo", "ran"], "must not be negative"),
-        (&["run", "--decay", "1e11", "--", "echo", "ran"], "write seconds"),
+        (&["run", "--decay", "-1", "--", "echo", "ran"], "a number of seconds from 0 on"),
+        (&["run", "--limit", "1GiB", "--", "echo", "ran"], "`--limit` is for the memory of CUDA devices"),
+        (&["run", "--decay", "1e11", "--", "echo", "ran"], "a number of seconds from 0 on"),
         (&["run", "--trim-below", "often", "--", "echo", "ran"], "or `step`"),
         (&["run", "--pages", "4K", "--", "echo", "ran"], "transparent"),
         (&["run", "-o", "no/x.json", "--", "echo", "ran"], "folder of the output"),

@@ -68,7 +68,7 @@ table! {
         scope: Scope::Host,
     }
 
-    /// Learn the steps of the program and plan them; otherwise blocks are placed as they come
+    /// Learn the steps of the program and plan them
     LEARN: bool = {
         name: "learn",
         variable: "LOWTIDE_LEARN",

@@ -121,10 +121,10 @@ impl Options {
         TABLE.iter().zip(&self.settings)
     }
 
-    /// The variables that hand on what flags and a file say; a program inherits the others anyway.
-    pub fn handed_on(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+    /// What flags and a file say, as variables have it that hand it on; a program inherits the others anyway.
+    pub fn handed_on(&self) -> impl Iterator<Item = (&'static Entry, OsString)> {
         self.iter().filter_map(|(entry, setting)| match setting.origin {
-            Origin::Flag | Origin::File { .. } => Some((entry.variable, setting.value.as_ref()?.text())),
+            Origin::Flag | Origin::File { .. } => Some((entry, setting.value.as_ref()?.text())),
             Origin::Default | Origin::DefaultOf(_) | Origin::Variable(_) => None,
         })
     }

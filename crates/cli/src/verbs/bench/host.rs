@@ -20,9 +20,9 @@ use crate::arguments::view::View;
 use crate::atomic_file::Target;
 use crate::console::progress::Counting;
 use crate::console::show;
+use crate::options::HostFlags;
 use crate::planning::solving::was_interrupted;
 use crate::verbs::estimate;
-use crate::verbs::run::host::HostArguments;
 use crate::{Answer, Console, Failure};
 use contestant::{Allocator, Contestant};
 use measure::{Bench, Row};
@@ -61,7 +61,7 @@ pub struct Arguments {
     #[command(flatten)]
     view: View,
     #[command(flatten)]
-    lowtide: HostArguments,
+    lowtide: HostFlags,
 }
 
 const EXAMPLES: &str = "\

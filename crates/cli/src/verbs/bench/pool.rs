@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lowtide_core::Trace;
+use lowtide_core::options::DATA;
 use serde::Serialize;
 
 use super::instances::{self, Instance};
@@ -128,7 +129,7 @@ impl Arguments {
 
 /// The folder of recorded runs, where it is known.
 fn usual() -> Vec<PathBuf> {
-    let folder = std::env::var_os("LOWTIDE_DATA").map(|data| PathBuf::from(data).join("gpu-traces"));
+    let folder = std::env::var_os(DATA.variable()).map(|data| PathBuf::from(data).join("gpu-traces"));
     folder.filter(|folder| folder.is_dir()).into_iter().collect()
 }
 

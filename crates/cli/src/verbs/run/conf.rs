@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use super::below::Known;
+use super::underlying::Known;
 
 /// Keeps freed memory, so that the next step finds it without a fault.
 pub(crate) const KEEPING: &str = "dirty_decay_ms:-1,muzzy_decay_ms:-1";
@@ -18,12 +18,13 @@ pub(super) struct Settled {
     pub warnings: Vec<String>,
 }
 
-/// Settles it from what was asked for, what is in the environment, and the allocator that is below.
+/// Settles it from what was asked for, what is in the environment, and the underlying allocator.
 pub(super) fn settle(asked: Option<&str>, there: Option<OsString>, known: Known) -> Settled {
     let there = there.filter(|text| !text.is_empty()).map(|text| text.to_string_lossy().into_owned());
     let text = asked.map(str::to_owned).or(there);
     if known != Known::Jemalloc {
-        let useless = asked.map(|_| format!("`--malloc-conf` is for jemalloc, and {} is below", known.name()));
+        let useless =
+            asked.map(|_| format!("`malloc-conf` is for jemalloc, and the underlying allocator is {}", known.name()));
         return Settled { set: asked.map(str::to_owned), warnings: useless.into_iter().collect() };
     }
     match text {

@@ -3,7 +3,7 @@
 use lowtide_core::Bytes;
 use lowtide_memory::system::files::huge_pages::{HugePages, Mode};
 
-use super::host::Pages;
+use lowtide_core::options::Pages;
 
 /// What to say of `pages` on this machine.
 pub(super) fn doubts(pages: Option<Pages>) -> Option<String> {

@@ -1,8 +1,10 @@
-//! The library that serves a program's memory: where it lies, and how it gets into the program.
+//! The library that serves a program's memory: where it is, and how it gets into the program.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+use lowtide_core::options::LIBRARY;
 
 use crate::Failure;
 use crate::console::show;
@@ -12,11 +14,11 @@ const FILE: &str = "liblowtide_malloc.so";
 /// The library: the one that `LOWTIDE_LIBRARY` names, or the one beside this program, or beside the Python package that
 /// `injection` is a folder of.
 pub(crate) fn find(injection: Option<&Path>) -> Result<PathBuf, Failure> {
-    let path = match env::var_os("LOWTIDE_LIBRARY").filter(|named| !named.is_empty()) {
+    let path = match env::var_os(LIBRARY.variable()).filter(|named| !named.is_empty()) {
         Some(named) => {
             let path = PathBuf::from(named);
             if !path.is_file() {
-                let message = format!("LOWTIDE_LIBRARY is {}, which is not there", show::path(&path));
+                let message = format!("{} is {}, which is not there", LIBRARY.variable(), show::path(&path));
                 return Err(Failure::usage(message, "correct it, or leave it out"));
             }
             path
@@ -25,7 +27,7 @@ pub(crate) fn find(injection: Option<&Path>) -> Result<PathBuf, Failure> {
             let message = format!("the library {FILE} was not found");
             Failure::usage(
                 message,
-                "`cargo build --release` makes it beside the program; LOWTIDE_LIBRARY names another",
+                format!("`cargo build --release` makes it beside the program; {} names another", LIBRARY.variable()),
             )
         })?,
     };

@@ -1,4 +1,4 @@
-//! What is told at the end of a run: a block about the process that used most memory, a line about the others, and the
+//! What is reported at the end of a run: a block about the process that used most memory, a line about the others, and the
 //! next command.
 
 use std::ffi::OsString;
@@ -74,7 +74,7 @@ fn block(summary: &Summary) -> Vec<String> {
         say("huge pages", format!("{} of {}", percent(share), Bytes::new(summary.arena_resident_bytes)));
     }
     if !["", "glibc"].contains(&&*summary.below) {
-        say("below", summary.below.clone());
+        say("underlying", summary.below.clone());
     }
     for warning in &summary.warnings {
         say("warning", show::escaped(warning).into_owned());

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::ValueEnum;
+use lowtide_core::options::{ARENA_MAX, LEARN, MALLOC_CONF, Options, RECORD, RUN, SUMMARY, TRIM_THRESHOLD};
 
 use crate::Failure;
+use crate::options::HostFlags;
 use crate::program;
-use crate::verbs::run::below::Known;
 use crate::verbs::run::conf::KEEPING;
-use crate::verbs::run::host::{HostArguments, Surroundings, Told, Variable};
+use crate::verbs::run::host::{Equipment, Surroundings, Variable, handed_on};
 use crate::verbs::run::library;
 use crate::verbs::run::summary::{Folder, Summaries, Summary};
+use crate::verbs::run::underlying::Known;
 
 /// An allocator, with settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -39,17 +41,17 @@ const DECAYING: &str = "background_thread:true,metadata_thp:auto,dirty_decay_ms:
 /// What a program may inherit that changes how an allocator works.
 const SETTINGS: [&str; 12] = [
     "LD_PRELOAD",
-    "MALLOC_CONF",
-    "MALLOC_ARENA_MAX",
-    "MALLOC_TRIM_THRESHOLD_",
+    MALLOC_CONF.variable(),
+    ARENA_MAX.variable(),
+    TRIM_THRESHOLD.variable(),
     "MALLOC_MMAP_THRESHOLD_",
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
     "THP_MEM_ALLOC_ENABLE",
     "PYTHONMALLOC",
-    "LOWTIDE_RUN",
-    "LOWTIDE_RECORD",
-    "LOWTIDE_SUMMARY",
+    RUN.variable(),
+    RECORD.variable(),
+    SUMMARY.variable(),
 ];
 
 impl Allocator {
@@ -97,11 +99,7 @@ pub(super) struct Contestant {
 
 impl Contestant {
     /// The allocator, or how to get it.
-    pub fn find(
-        allocator: Allocator,
-        python: &OsStr,
-        lowtide: &HostArguments,
-    ) -> Result<Result<Self, String>, Failure> {
+    pub fn find(allocator: Allocator, python: &OsStr, lowtide: &HostFlags) -> Result<Result<Self, String>, Failure> {
         let Some((known, conf)) = allocator.rival() else { return Self::lowtide(allocator, python, lowtide) };
         let mut variables: Vec<Variable> = Vec::new();
         if known != Known::Glibc {
@@ -110,26 +108,25 @@ impl Contestant {
             };
             variables.push(("LD_PRELOAD", library.into()));
         }
-        variables.extend(conf.map(|conf| ("MALLOC_CONF", conf.into())));
+        variables.extend(conf.map(|conf| (MALLOC_CONF.variable(), conf.into())));
         Ok(Ok(Self { allocator, variables, injection: None, folder: None, warnings: Vec::new() }))
     }
 
-    fn lowtide(
-        allocator: Allocator,
-        python: &OsStr,
-        arguments: &HostArguments,
-    ) -> Result<Result<Self, String>, Failure> {
+    fn lowtide(allocator: Allocator, python: &OsStr, flags: &HostFlags) -> Result<Result<Self, String>, Failure> {
         let injection = program::injection(python).ok();
         let library = match library::find(injection.as_deref()) {
             Ok(library) => library,
             Err(failure) => return Ok(Err(format!("{failure}; {}", failure.hint()))),
         };
         let folder = Folder::new()?;
-        let Told { mut variables, warnings } = arguments.told(&library, Surroundings::default())?;
-        variables.push(("LOWTIDE_SUMMARY", folder.path().into()));
-        variables.push(("LOWTIDE_RUN", "host".into()));
+        let mut options = Options::default();
+        flags.0.add_to(&mut options);
+        let Equipment { mut variables, warnings } = Equipment::new(&options, &library, Surroundings::default())?;
+        variables.extend(handed_on(&options));
+        variables.push((SUMMARY.variable(), folder.path().into()));
+        variables.push((RUN.variable(), "host".into()));
         if allocator == Allocator::LowtideNoLearn {
-            variables.push(("LOWTIDE_LEARN", "0".into()));
+            variables.push((LEARN.variable(), "0".into()));
         }
         Ok(Ok(Self { allocator, variables, injection, folder: Some(folder), warnings }))
     }
@@ -167,7 +164,7 @@ mod tests {
 
     #[test]
     fn each_has_nothing_but_its_own_settings() {
-        let glibc = Contestant::find(Allocator::Glibc, OsStr::new("python3"), &HostArguments::default());
+        let glibc = Contestant::find(Allocator::Glibc, OsStr::new("python3"), &HostFlags::default());
         let mut command = Command::new("true");
         command.env("LD_PRELOAD", "x").env("MALLOC_CONF", "y");
         glibc.unwrap().unwrap().under(&mut command);

@@ -1,4 +1,4 @@
-//! The allocator below: what serves blocks that are too small for the arena, and where its library lies on this machine.
+//! The underlying allocator: what serves blocks that are too small for the arena, and where its library is on this machine.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(crate) enum Known {
     Tcmalloc,
 }
 
-/// Names of folders below which distributions keep libraries.
+/// Folders in which distributions keep libraries.
 const FOLDERS: [&str; 7] = [
     "/usr/local/lib",
     "/usr/lib/x86_64-linux-gnu",
@@ -81,13 +81,13 @@ impl Known {
 
 /// What is to serve small blocks, and the library that is loaded for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Below {
+pub(crate) struct Underlying {
     pub known: Known,
     /// None for glibc.
     pub library: Option<PathBuf>,
 }
 
-impl Below {
+impl Underlying {
     /// The allocator by its name, or by the path of its library.
     pub fn find(text: &str) -> Result<Self, Failure> {
         if let Some(known) = Known::ALL.into_iter().find(|known| known.name() == text) {
@@ -106,7 +106,7 @@ impl Below {
             }
             Some(_) => Err(Failure::usage(format!("{} is not there", show::path(path)), "check the path")),
             None => Err(Failure::usage(
-                format!("{} is no allocator that is known", show::quoted(text)),
+                format!("{} is no allocator that Lowtide knows", show::quoted(text)),
                 "write glibc, jemalloc, mimalloc or tcmalloc, or the path of such a library",
             )),
         }
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn what_is_no_allocator_is_refused_with_what_is() {
         for text in ["hoard", "jemalloc.so", "/not/there/libjemalloc.so.2", "/bin/sh", ""] {
-            assert!(!Below::find(text).unwrap_err().hint().is_empty(), "{text}");
+            assert!(!Underlying::find(text).unwrap_err().hint().is_empty(), "{text}");
         }
-        assert_eq!(Below::find("glibc").unwrap(), Below { known: Known::Glibc, library: None });
+        assert_eq!(Underlying::find("glibc").unwrap(), Underlying { known: Known::Glibc, library: None });
     }
 }
