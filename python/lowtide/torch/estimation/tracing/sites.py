@@ -8,7 +8,11 @@ import sys
 
 import torch
 
-INNER = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep, "<")
+INNER = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep,
+    "<",
+)
 
 
 class Sites:
