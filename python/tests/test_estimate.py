@@ -292,7 +292,7 @@ def test_a_bias_is_added_in_place_to_rows_that_are_not_dense() -> None:
         ("not a torch.nn.Module", {"model": 7}),
         ("the model failed on the example", {"example": torch.zeros(2, 3)}),
         ("is no size", {"memory": "12 parsecs"}),
-        ("no GPU that is known", {"memory": "voodoo2"}),
+        ("nor one of the GPUs", {"memory": "voodoo2"}),
         ("needs a memory", {"vary": "batch"}),
         ("vary is", {"vary": "depth", "memory": "1GiB"}),
         ("is empty", {"example": []}),

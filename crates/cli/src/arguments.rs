@@ -2,6 +2,7 @@
 
 pub(crate) mod mistakes;
 pub(crate) mod numbers;
+pub(crate) mod typed;
 pub(crate) mod view;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -10,7 +11,7 @@ use crate::verbs::{
     bench, check, completions, config, demo, estimate, explain, plan, record, replay, report, run, watch,
 };
 
-/// Plans and explains the memory of deep learning: lifetimes or a recorded run in, offsets with a proof out.
+/// Find out where PyTorch memory goes, whether a model fits, and use less of it
 #[derive(Debug, Parser)]
 #[command(name = "lowtide", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
@@ -31,33 +32,34 @@ Examples:
   lowtide replay trace.csv.gz             what each allocator would reserve
   lowtide record -- python train.py       a trace of a program that uses PyTorch
   lowtide watch -- python serve.py        whether its memory leaks
-  lowtide check lifetimes.csv plan.csv    whether a plan holds
+  lowtide check lifetimes.csv plan.csv    whether a plan is valid
 
 Exit codes: 0 done, it fits; 1 the answer is no, or none was found in time;
-2 bad usage, bad input or an internal error";
+2 bad usage, bad input or an internal error; 127 or 126 no such program, or one
+that cannot be run; otherwise that of the program that was run";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Give every buffer of a problem or a recorded run its place
+    /// Plan an offset for every buffer of a problem or a recorded run
     Plan(plan::Arguments),
-    /// Tell why the peak is what it is, and what would lower it
+    /// Explain why the peak is what it is, and what would lower it
     Explain(explain::Arguments),
     /// Show where memory went: in the terminal, as a page, or how two runs differ
     Report(report::Arguments),
-    /// Play a recorded run on several allocators: what each would reserve and cost
+    /// Replay a recorded run on several allocators: what each would reserve and cost
     Replay(replay::Arguments),
-    /// Run a program and write down what its PyTorch allocates
+    /// Run a program and record what its PyTorch allocates
     Record(record::Arguments),
     /// Run a program with Lowtide as its memory allocator
     Run(run::Arguments),
     /// Show the options that are in force, and where each value came from
     Config(config::Arguments),
-    /// Tell what a program's memory does over time, and whether it leaks
+    /// Watch a program's memory over time, and report whether it leaks
     Watch(watch::Arguments),
-    /// Tell before renting a GPU whether a PyTorch model's training will fit
+    /// Estimate without a GPU whether a PyTorch model's training will fit
     Estimate(estimate::Arguments),
-    /// Tell whether a plan holds
+    /// Check whether a plan is valid
     Check(check::Arguments),
     /// Measure the planner and the allocators, alone or beside others
     Bench(bench::Arguments),

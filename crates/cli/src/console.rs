@@ -4,6 +4,9 @@
 pub(crate) mod columns;
 pub(crate) mod progress;
 pub(crate) mod show;
+mod width;
+
+pub(crate) use width::width;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};

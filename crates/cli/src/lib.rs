@@ -25,7 +25,8 @@ pub use console::Console;
 pub use exit::{Answer, Failure};
 
 /// Runs the command that `arguments` give, the program's name first, and returns its exit code: 0 for done, 1 for
-/// a no, 2 for bad usage, bad input or an internal error. Never panics.
+/// a no, 2 for bad usage, bad input or an internal error, 126 or 127 for a program that cannot be started, and else that
+/// of the program that was run. Never panics.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
@@ -42,7 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(answer) => answer.code(),
         Err(failure) => {
             console.report(&failure);
-            Answer::TROUBLE
+            failure.code()
         }
     }
 }

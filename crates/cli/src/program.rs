@@ -1,23 +1,25 @@
 //! A program that is run with Lowtide in it: what it finds in its environment, where it computes, how it ends and what it
 //! used.
 
+mod executable;
+mod imported;
 mod python;
 pub(crate) mod resources;
 mod signals;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use lowtide_memory::{Placement, process};
 
-use crate::console::show;
 use crate::{Answer, Failure};
-pub(crate) use python::injection;
+use executable::failure;
+pub(crate) use imported::Imported;
+pub(crate) use python::{INSTALL, injection};
 pub(crate) use signals::{Heard, Hearing, KeptBack, of_program};
 
 /// A program, and what it is told by variables.
@@ -170,20 +172,6 @@ impl Seat {
         }
         process::place(&self.placement).map_err(refused)
     }
-}
-
-fn failure(name: &OsStr, error: &std::io::Error) -> Failure {
-    let shown = show::path(Path::new(name));
-    if error.kind() == ErrorKind::NotFound && name.as_encoded_bytes().starts_with(b"-") {
-        let message = format!("{shown} is neither an option nor a program");
-        return Failure::usage(message, "`--help` has the options; the program and its arguments come behind them");
-    }
-    let hint = match error.kind() {
-        ErrorKind::NotFound => format!("check the name; a Python program is run by `python {shown}`"),
-        ErrorKind::PermissionDenied => format!("it is no program; a Python program is run by `python {shown}`"),
-        _ => "try the command alone".to_owned(),
-    };
-    Failure::usage(format!("cannot run {shown}: {error}"), hint)
 }
 
 /// As a shell tells it: 128 and more for a program that a signal ended.

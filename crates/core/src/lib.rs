@@ -21,6 +21,7 @@
 
 mod bytes;
 mod check;
+mod device_memory;
 mod explanation;
 mod lifetime;
 pub mod options;
@@ -32,6 +33,7 @@ mod trace;
 mod usage;
 
 pub use bytes::{Align, Bytes, ParseBytesError};
+pub use device_memory::{ParseMemoryError, parse_device_memory};
 pub use explanation::{
     Absence, Alike, Alive, Bond, Change, Ending, Explanation, Family, Late, Lateness, Measure, Moment, Release, Remedy,
 };

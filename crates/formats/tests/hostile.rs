@@ -29,6 +29,8 @@ fn expectations() -> Vec<Expectation> {
         "duplicate_column.csv" => Some(1), Kind::DuplicateColumn { .. },
         "unknown_header.csv" => Some(1), Kind::UnknownHeader { .. },
         "no_header.csv" => Some(1), Kind::UnknownHeader { .. },
+        "semicolons.csv" => Some(1), Kind::OtherSeparator { separator: "semicolons" },
+        "watch_page.html" => None, Kind::WatchPage,
         "nul_bytes.csv" => None, Kind::UnknownBinary { .. },
         "ragged_row.csv" => Some(3), Kind::RaggedRow { found: 3, expected: 4 },
         "ragged_row_too_long.csv" => Some(2), Kind::RaggedRow { found: 5, expected: 4 },

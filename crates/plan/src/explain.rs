@@ -113,7 +113,7 @@ pub fn explain(usage: &Usage, at: At, options: &Options) -> Result<Explanation, 
         remedies.extend(layout::remedies(usage, planned, options)?);
     }
     let alike = analysis.families.alike(&alive);
-    let (peak, remedies) = (highest_moment(usage, &curve, span), choice::chosen(&usage.problem, remedies));
+    let (peak, remedies) = (highest_moment(usage, &curve, span), choice::chosen(usage, remedies));
     Ok(Explanation { moment, peak, scope, planned, alive, alike, late, remedies })
 }
 

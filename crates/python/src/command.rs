@@ -12,6 +12,12 @@ pub(crate) fn parse_size(text: &str) -> PyResult<u64> {
     text.parse::<Bytes>().map(Bytes::get).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// The bytes that a program can have of a device: an amount such as `24GiB`, or a GPU's name.
+#[pyfunction]
+pub(crate) fn parse_device_memory(text: &str) -> PyResult<u64> {
+    lowtide_core::parse_device_memory(text).map(Bytes::get).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// An amount of memory as everything else of Lowtide writes it.
 #[pyfunction]
 pub(crate) fn show_size(bytes: u64) -> String {

@@ -31,7 +31,7 @@ mod _lowtide {
     #[pymodule_export]
     use super::answers::answer_workspaces;
     #[pymodule_export]
-    use super::command::{main, parse_size, show_size};
+    use super::command::{main, parse_device_memory, parse_size, show_size};
     #[pymodule_export]
     use super::cpu::{cpu_stats, serve_cpu, trim_cpu};
     #[pymodule_export]

@@ -35,7 +35,7 @@ pub use curve::Curve;
 pub use difference::{Difference, differences};
 pub use explained::{ExplanationNumbers, Finding, Findings, explained, moment_parts};
 pub use groups::{Group, Grouping, group};
-pub use ink::Ink;
+pub use ink::{Ink, Sheet};
 pub use names::{escaped_controls, name_within};
 pub use numbers::{counted, seconds, thousands};
 pub use page::{

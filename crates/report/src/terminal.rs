@@ -1,9 +1,8 @@
-//! The report in eighty columns: what was alive over time, a strip of the memory at the peak, and who is alive there.
+//! The report in the columns of a terminal: what was alive over time, a strip of the memory at the peak, and who is alive there.
 
 use lowtide_core::{Alive, Bytes, Layout, Moment, Origin, Usage};
 
-use crate::ink::WIDTH;
-use crate::{Curve, Group, Grouping, Ink, alive_at, counted, group, peak, thousands};
+use crate::{Curve, Group, Grouping, Ink, Sheet, alive_at, counted, group, peak, thousands};
 
 const LABEL: usize = 10;
 const CURVE_ROWS: usize = 6;
@@ -11,21 +10,21 @@ const STRIP_ROWS: usize = 6;
 /// Groups that have a letter and a row of the table.
 const LETTERS: &[u8] = b"ABCDEFGHIJKL";
 
-/// The view of `usage`, line by line, none longer than eighty characters. Letters are the groups of the table.
-pub fn terminal(usage: &Usage, live: &Curve, by: Grouping, ink: Ink) -> Vec<String> {
+/// The view of `usage`, line by line, none longer than `sheet` is wide. Letters are the groups of the table.
+pub fn terminal(usage: &Usage, live: &Curve, by: Grouping, sheet: Sheet) -> Vec<String> {
     let moment = peak(usage, live);
     let alive = alive_at(usage, moment.time);
     let groups = group(usage, &alive, by);
-    let mut lines = curve(usage, live, moment, ink);
+    let mut lines = curve(usage, live, moment, sheet);
     for layout in &usage.layouts {
         if matches!(layout.origin, Origin::Recorded | Origin::Planned) {
             lines.push(String::new());
-            lines.extend(strip(usage, layout, (moment.time, &alive), by, &groups, ink));
+            lines.extend(strip(usage, layout, (moment.time, &alive), by, &groups, sheet));
         }
     }
     lines.push(String::new());
-    lines.extend(table(&groups, moment, alive.len(), by, ink));
-    lines
+    lines.extend(table(&groups, moment, alive.len(), by, sheet));
+    lines.iter().map(|line| sheet.cut(line)).collect()
 }
 
 /// `text` in at most `width` characters, without anything that steers a terminal.
@@ -43,9 +42,10 @@ fn cut(text: &str, width: usize, ink: Ink) -> String {
 }
 
 /// What was alive over time, the peak marked under it.
-fn curve(usage: &Usage, live: &Curve, moment: Moment, ink: Ink) -> Vec<String> {
+fn curve(usage: &Usage, live: &Curve, moment: Moment, sheet: Sheet) -> Vec<String> {
+    let ink = sheet.ink;
     let span = usage.span();
-    let columns = WIDTH - LABEL - 1;
+    let columns = sheet.width - LABEL - 1;
     let length = span.end.abs_diff(span.start).max(1);
     let column_of = |time: i64| (u128::from(time.abs_diff(span.start)) * columns as u128 / u128::from(length)) as usize;
     let mut highest = vec![Bytes::ZERO; columns];
@@ -94,9 +94,10 @@ fn strip(
     (time, alive): (i64, &[Alive]),
     by: Grouping,
     groups: &[Group],
-    ink: Ink,
+    sheet: Sheet,
 ) -> Vec<String> {
-    let columns = WIDTH - LABEL - 1;
+    let ink = sheet.ink;
+    let columns = sheet.width - LABEL - 1;
     let total = layout.plan.peak().get();
     let cells = columns * STRIP_ROWS;
     let per_cell = total.div_ceil(cells as u64).max(1);
@@ -147,12 +148,12 @@ fn strip(
 }
 
 /// The groups alive at the peak.
-fn table(groups: &[Group], moment: Moment, count: usize, by: Grouping, ink: Ink) -> Vec<String> {
+fn table(groups: &[Group], moment: Moment, count: usize, by: Grouping, sheet: Sheet) -> Vec<String> {
     let total = moment.live.get().max(1);
     let row = |letter: char, bytes: Bytes, count: usize, key: &str| {
         let share = bytes.get() as f64 * 100.0 / total as f64;
         let line = format!("  {letter}  {:>10}  {share:>5.1}%  {:>9}  ", bytes.to_string(), thousands(count));
-        let key = cut(key, WIDTH - line.chars().count(), ink);
+        let key = cut(key, sheet.width.saturating_sub(line.chars().count()), sheet.ink);
         format!("{line}{key}")
     };
     let mut lines = vec![
@@ -208,19 +209,21 @@ mod tests {
     #[test]
     fn few_events_leave_no_holes_in_the_curve() {
         let usage = usage(&[(0, 2, 100), (1, 2, 100)]);
-        let lines = terminal(&usage, &live(&usage), Grouping::Size, Ink::Ascii);
+        let lines = terminal(&usage, &live(&usage), Grouping::Size, Sheet::new(Ink::Ascii, None));
         assert!(lines[CURVE_ROWS - 1].trim_start().chars().all(|letter| letter == '#'), "{lines:#?}");
     }
 
     proptest! {
         #[test]
-        fn no_line_is_longer_than_eighty_characters(
+        fn no_line_is_longer_than_the_terminal_is_wide(
             shapes in prop::collection::vec((-1_000_000_i64..1_000_000, 0_i64..1_000_000, 0_u64..1 << 40), 0..60),
+            width in 1_usize..120,
         ) {
             for (by, ink) in [(Grouping::Module, Ink::Unicode), (Grouping::Size, Ink::Ascii)] {
                 let usage = usage(&shapes);
-                let lines = terminal(&usage, &live(&usage), by, ink);
-                prop_assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{:#?}", lines);
+                let sheet = Sheet::new(ink, Some(width));
+                let lines = terminal(&usage, &live(&usage), by, sheet);
+                prop_assert!(lines.iter().all(|line| line.chars().count() <= sheet.width), "{:#?}", lines);
                 prop_assert!(ink == Ink::Unicode || lines.iter().all(|line| line.is_ascii()), "{:#?}", lines);
             }
         }
@@ -233,7 +236,7 @@ mod tests {
         for (label, category) in usage.labels.iter_mut().zip([0, 1, 1, 1]) {
             *label = Label { category: Some(TextIndex(category)), ..Label::default() };
         }
-        let lines = terminal(&usage, &live(&usage), Grouping::Category, Ink::Ascii);
+        let lines = terminal(&usage, &live(&usage), Grouping::Category, Sheet::new(Ink::Ascii, None));
         let text = lines.join("\n");
         assert!(text.contains("  A       600 B   60.0%          1  weights?[31m"), "{text}");
         assert!(text.contains("  B       400 B   40.0%          2  activation"), "{text}");

@@ -3,8 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use lowtide_core::{Bytes, ParseBytesError};
+use lowtide_core::{Align, Bytes, ParseBytesError, ParseMemoryError, parse_device_memory};
 pub(crate) use lowtide_watch::median;
+
+use crate::arguments::typed::Typed;
 
 /// What is said of a number below zero.
 const NEGATIVE: &str = "it must not be negative";
@@ -12,7 +14,20 @@ const NEGATIVE: &str = "it must not be negative";
 /// A whole number from 0 on.
 pub(crate) fn whole(text: &str) -> Result<u64, String> {
     refuse_negative(text)?;
-    text.trim().parse().map_err(|_| "write a whole number from 0 to 2^64-1, such as 7".to_owned())
+    ungrouped(text).parse().map_err(|_| "write a whole number from 0 to 2^64-1, such as 7".to_owned())
+}
+
+/// The number of an event, also with the separators that it is printed with: `2,137`.
+pub(crate) fn event(text: &str) -> Option<i64> {
+    ungrouped(text).parse().ok()
+}
+
+/// `text` without separators, where they stand between groups of three digits.
+fn ungrouped(text: &str) -> String {
+    let text = text.trim();
+    let mut groups = text.trim_start_matches('-').split([',', '_']);
+    let is_short = groups.next().is_some_and(|first| (1..=3).contains(&first.len()));
+    if is_short && groups.all(|group| group.len() == 3) { text.replace([',', '_'], "") } else { text.to_owned() }
 }
 
 /// A whole number from 1 on.
@@ -25,6 +40,27 @@ pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     refuse_negative(text)?;
     text.parse().map_err(|error: ParseBytesError| error.to_string())
+}
+
+/// The memory of a device: an amount, or a GPU's name.
+pub(crate) fn memory(text: &str) -> Result<Bytes, String> {
+    refuse_negative(text)?;
+    parse_device_memory(text).map_err(|error: ParseMemoryError| error.to_string())
+}
+
+/// As [`memory`], and how it was typed.
+pub(crate) fn typed_memory(text: &str) -> Result<Typed<Bytes>, String> {
+    Typed::parse(text, memory)
+}
+
+/// As [`size`], and how it was typed.
+pub(crate) fn typed_size(text: &str) -> Result<Typed<Bytes>, String> {
+    Typed::parse(text, size)
+}
+
+/// What offsets are multiples of, and how it was typed.
+pub(crate) fn typed_align(text: &str) -> Result<Typed<Align>, String> {
+    Typed::parse(text, |text| Align::new(size(text)?.get()).ok_or_else(|| "an alignment is at least 1".to_owned()))
 }
 
 /// A time in seconds, or in parts of one.
@@ -62,6 +98,15 @@ mod tests {
         }
         for text in ["0", "x"] {
             assert!(count(text).unwrap_err().starts_with("write a whole number from 1"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_read_as_it_is_printed() {
+        assert_eq!((event("2,137"), event("-1_000_000"), event("5321")), (Some(2137), Some(-1_000_000), Some(5321)));
+        assert_eq!(whole("18,446,744,073,709,551,615"), Ok(u64::MAX));
+        for text in ["2,13", "2,1378", ",137", "2,,137", "1,2", "1234,567", "2, 137", ""] {
+            assert_eq!(event(text), None, "{text}");
         }
     }
 

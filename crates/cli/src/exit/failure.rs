@@ -1,4 +1,5 @@
-//! Why a command could not be carried out: where, what, and what to do about it. Every failure is exit code 2.
+//! Why a command could not be carried out: where, what, and what to do about it. A failure is exit code 2, except where a
+//! program cannot be started: then it is the shell's own.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -7,6 +8,8 @@ use std::io;
 use lowtide_core::ProblemError;
 use lowtide_formats::ErrorKind;
 use lowtide_plan::SolveError;
+
+use crate::Answer;
 
 /// Why a command could not be carried out.
 ///
@@ -50,6 +53,18 @@ pub enum Failure {
         /// What to do about it.
         hint: String,
     },
+    /// The program that was to be run cannot be started; check its name and its permissions.
+    #[error("cannot run {program}: {message}")]
+    Start {
+        /// The program, as it was given.
+        program: String,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+        /// Whether there is such a program at all.
+        exists: bool,
+    },
     /// The program is wrong; report it.
     #[error("internal error: {0}")]
     Fault(String),
@@ -79,6 +94,7 @@ impl Failure {
     /// The same failure, with another hint where it is about a file's contents.
     pub(crate) fn with_hint(self, hint: impl Display) -> Self {
         match self {
+            Self::Unfit { file, message, .. } => Self::unfit(&file, message, hint),
             Self::Contents { file, source } => Self::unfit(&place(&file, source.row), source, hint),
             other => other,
         }
@@ -104,10 +120,19 @@ impl Failure {
         }
     }
 
+    /// The exit code: 2, or as a shell has it where a program cannot be started.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Start { exists: false, .. } => 127,
+            Self::Start { exists: true, .. } => 126,
+            _ => Answer::TROUBLE,
+        }
+    }
+
     /// What to do about it, in one line.
     pub fn hint(&self) -> &str {
         match self {
-            Self::Usage { hint, .. } | Self::Unfit { hint, .. } => hint,
+            Self::Usage { hint, .. } | Self::Unfit { hint, .. } | Self::Start { hint, .. } => hint,
             Self::Access { attempt: "open", .. } => "check the path; `-` reads from stdin",
             Self::Access { .. } => "check that the folder is there, can be written and has room",
             Self::Contents { source, .. } => source.hint(),

@@ -8,15 +8,16 @@ use lowtide_formats::{Input, Lifetimes, Run};
 use lowtide_plan::{run_usage, step_usage};
 
 use crate::arguments::numbers;
+use crate::arguments::typed::Typed;
 use crate::input::source::Source;
 use crate::{Console, Failure};
 
 /// What is asked of an input; the same for every verb that solves.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Terms {
-    /// The memory there is: bytes, or such as 1.5GiB
-    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_negative_numbers = true)]
-    pub capacity: Option<Bytes>,
+    /// The memory there is: bytes, an amount such as 1.5GiB, or a GPU's name such as H200
+    #[arg(long, value_name = "SIZE", value_parser = numbers::typed_memory, allow_negative_numbers = true)]
+    pub capacity: Option<Typed<Bytes>>,
     #[command(flatten)]
     pub part: Part,
 }
@@ -25,8 +26,8 @@ pub struct Terms {
 #[derive(Clone, Debug, Default, Args)]
 pub struct Part {
     /// Every offset is a multiple of this, beside the alignments that the input gives
-    #[arg(long, value_name = "SIZE", value_parser = parse_align, allow_negative_numbers = true)]
-    pub align: Option<Align>,
+    #[arg(long, value_name = "SIZE", value_parser = numbers::typed_align, allow_negative_numbers = true)]
+    pub align: Option<Typed<Align>>,
     /// The step of a recorded run, instead of the whole run
     #[arg(long, value_name = "N", value_parser = numbers::whole, allow_negative_numbers = true)]
     pub step: Option<u64>,
@@ -35,7 +36,7 @@ pub struct Part {
 impl Terms {
     /// As they can be typed again, behind a command.
     pub(crate) fn typed(&self) -> String {
-        let capacity = self.capacity.map(|capacity| format!(" --capacity {}", capacity.get()));
+        let capacity = self.capacity.as_ref().map(|capacity| format!(" --capacity {}", capacity.word()));
         self.part.typed() + &capacity.unwrap_or_default()
     }
 }
@@ -44,7 +45,8 @@ impl Part {
     /// As it can be typed again, behind a command.
     pub(crate) fn typed(&self) -> String {
         let Self { align, step } = self;
-        let options = [step.map(|step| format!(" --step {step}")), align.map(|align| format!(" --align {align}"))];
+        let align = align.as_ref().map(|align| format!(" --align {}", align.word()));
+        let options = [step.map(|step| format!(" --step {step}")), align];
         options.into_iter().flatten().collect()
     }
 
@@ -52,10 +54,6 @@ impl Part {
     pub(crate) fn unlimited(&self) -> Terms {
         Terms { capacity: None, part: self.clone() }
     }
-}
-
-fn parse_align(text: &str) -> Result<Align, String> {
-    Align::new(numbers::size(text)?.get()).ok_or_else(|| "an alignment is at least 1".to_owned())
 }
 
 /// A problem, and what is left of the file it came from.
@@ -74,8 +72,8 @@ enum Body {
 
 impl Question {
     /// Reads `source` and applies `terms`.
-    pub fn read(source: &Source, terms: &Terms) -> Result<Self, Failure> {
-        Self::new(source.to_string(), source.read(Input::read)?, terms)
+    pub fn read(source: &Source, terms: &Terms, console: &mut Console) -> Result<Self, Failure> {
+        Self::new(source.to_string(), source.read(console, Input::read)?, terms)
     }
 
     /// Applies `terms` to `input`, which messages call `name`.
@@ -118,11 +116,11 @@ impl Question {
     }
 
     fn under(mut self, terms: &Terms) -> Result<Self, Failure> {
-        if let Some(capacity) = terms.capacity {
-            self.limit(capacity)?;
+        if let Some(capacity) = &terms.capacity {
+            self.limit(capacity.value())?;
         }
-        if let Some(align) = terms.part.align {
-            self.align(align)?;
+        if let Some(align) = &terms.part.align {
+            self.align(align.value())?;
             self.forget_plans();
         }
         Ok(self)
@@ -252,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_alignment_is_added_to_those_of_the_input() {
-        let terms = Part { align: Align::new(4), ..Part::default() }.unlimited();
+        let terms = Part { align: numbers::typed_align("4").ok(), ..Part::default() }.unlimited();
         assert_eq!(made(&terms, |_| {}).unwrap().problem().buffers[0].align.get(), 12);
         let pinned = made(&terms, |problem| problem.buffers[0].pin = Some(Bytes::new(6)));
         assert_eq!(
@@ -263,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_capacity_needs_one_pool() {
-        let terms = Terms { capacity: Some(Bytes::new(64)), ..Terms::default() };
+        let terms = Terms { capacity: numbers::typed_size("64").ok(), ..Terms::default() };
         assert_eq!(made(&terms, |_| {}).unwrap().problem().pools[0].capacity, Some(Bytes::new(64)));
         let two = made(&terms, |problem| problem.pools.push(Pool::unlimited("slow")));
         assert_eq!(two.err().unwrap().to_string(), "here: `--capacity` is for one pool; the problem has 2");

@@ -16,7 +16,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Reads `source`, and says what that had to leave open.
     pub fn read(source: &Source, console: &mut Console) -> Result<Self, Failure> {
-        match source.read(Input::read)? {
+        match source.read(console, Input::read)? {
             Input::Trace(trace) => Ok(Self { trace, is_table: true }),
             Input::Snapshot(snapshot) => {
                 snapshot.notes.iter().for_each(|note| console.say(format!("note: {source}: {note}")));

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::console::progress;
+use crate::{Console, Failure};
 
 /// Bytes that are read from a file at once.
 const BLOCK: usize = 1 << 16;
@@ -27,10 +27,17 @@ impl Source {
         }
     }
 
-    /// What `read` makes of the contents.
-    pub fn read<T>(&self, read: impl FnOnce(Box<dyn Read>) -> Result<T, lowtide_formats::Error>) -> Result<T, Failure> {
+    /// What `read` makes of the contents. Whoever is to type them is told so.
+    pub fn read<T>(
+        &self,
+        console: &mut Console,
+        read: impl FnOnce(Box<dyn Read>) -> Result<T, lowtide_formats::Error>,
+    ) -> Result<T, Failure> {
+        if *self == Self::Stdin && io::stdin().is_terminal() {
+            console.say("reading from the terminal; Ctrl-D ends it, and a file can be given instead");
+        }
         let reader: Box<dyn Read> = match self {
-            Self::Stdin => Box::new(io::stdin().lock()),
+            Self::Stdin => Box::new(UntilEnd { reader: io::stdin().lock(), ended: false }),
             Self::File(path) => {
                 let file = File::open(path).map_err(|error| Failure::access(self, "open", error))?;
                 let length = file.metadata().map_or(0, |metadata| metadata.len());
@@ -58,6 +65,23 @@ impl Source {
             Self::Stdin => None,
             Self::File(path) => Some(path),
         }
+    }
+}
+
+/// Reads to the first end: on a terminal there is another after each Ctrl-D, and nobody types two.
+struct UntilEnd<R> {
+    reader: R,
+    ended: bool,
+}
+
+impl<R: Read> Read for UntilEnd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.ended {
+            return Ok(0);
+        }
+        let count = self.reader.read(buffer)?;
+        self.ended = count == 0 && !buffer.is_empty();
+        Ok(count)
     }
 }
 

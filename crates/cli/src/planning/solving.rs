@@ -24,7 +24,7 @@ pub struct Effort {
     pub work: Option<u64>,
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true, help = threads_help())]
     pub threads: Option<NonZeroUsize>,
-    /// Where chance starts
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole, allow_negative_numbers = true)]
     pub seed: u64,
     /// Leave a technique out, to see what it is worth; may be given several times
@@ -130,6 +130,9 @@ pub(crate) fn was_interrupted() -> bool {
 }
 
 /// The flag that Ctrl-C raises, from the first call on. A second Ctrl-C ends the process.
+///
+/// A handler, unlike the signals that [`program`](crate::program) keeps back for a program that runs: threads that are there
+/// already and children such as rivals are left as they are.
 fn interruption() -> &'static AtomicBool {
     static RAISED: AtomicBool = AtomicBool::new(false);
     static LISTEN: Once = Once::new();

@@ -1,8 +1,8 @@
 //! One run looked at from all sides: how its memory lay, how it could lie, how little it needs, and why. What `report` and
 //! the demo show.
 
-use lowtide_core::{Bytes, Explanation, Layout, Moment, Origin, PoolIndex, Usage};
-use lowtide_plan::At;
+use lowtide_core::{Bytes, Explanation, Layout, Moment, Origin, PoolIndex, Problem, Usage};
+use lowtide_plan::{At, Fits};
 use lowtide_report::{Curve, Findings};
 
 use crate::Failure;
@@ -10,7 +10,7 @@ use crate::console::show;
 use crate::input::question::Question;
 use crate::planning::solving::{Effort, Solved};
 use crate::verbs::explain;
-use crate::verbs::plan::Summary;
+use crate::verbs::plan::{Summary, contradiction};
 
 /// A run with its layouts, the planner's last.
 pub(crate) struct Study {
@@ -44,13 +44,29 @@ pub(crate) enum Before {
     All,
 }
 
+/// That there is no plan, in a sentence: buffers are pinned over each other.
+pub(crate) struct Contradiction(pub String);
+
+impl Contradiction {
+    pub fn new(problem: &Problem, fits: &Fits) -> Self {
+        Self(match fits {
+            Fits::No(blame) => contradiction(problem, blame),
+            Fits::Yes | Fits::Unknown => "there is no plan".to_owned(),
+        })
+    }
+}
+
 /// The largest time that a page can tell from the next.
 const LARGEST_TIME: u64 = 1 << 52;
 
 impl Study {
-    /// Plans what `question` asks, lays it out in the ways that `before` says, and explains it; nothing where there is no
-    /// plan. Messages call it `name`.
-    pub fn new(question: Question, name: String, effort: &Effort, before: Before) -> Result<Option<Self>, Failure> {
+    /// Plans what `question` asks, lays it out in the ways that `before` says, and explains it. Messages call it `name`.
+    pub fn new(
+        question: Question,
+        name: String,
+        effort: &Effort,
+        before: Before,
+    ) -> Result<Result<Self, Contradiction>, Failure> {
         let file = question.name().to_owned();
         let mut notes = question.notes().to_vec();
         let mut usage = question.into_usage();
@@ -71,14 +87,14 @@ impl Study {
         let solved = effort.solve(problem, &name).map_err(failed)?;
         let summary = Summary::new(problem, &solved, effort);
         let Solved { outcome, .. } = solved;
-        let Some(plan) = outcome.plan else { return Ok(None) };
+        let Some(plan) = outcome.plan else { return Ok(Err(Contradiction::new(problem, &outcome.fits))) };
         layouts.push(Layout { origin: Origin::Planned, plan });
         usage.layouts = layouts;
         let live = live(&usage, &file)?;
         let mut focus = focus(&usage, &file)?;
         let explained = focus.as_mut().map_or(&mut usage, |focus| &mut focus.usage);
-        let explanation = explain::of_usage(explained, At::Peak, effort, &file)?;
-        Ok(Some(Self { name, usage, live, summary, focus, explanation, notes }))
+        let (explanation, _) = explain::of_usage(explained, At::Peak, effort, &file)?;
+        Ok(Ok(Self { name, usage, live, summary, focus, explanation, notes }))
     }
 
     /// The moment at which most is alive: in the pool that is explained, where there are several.

@@ -9,16 +9,19 @@ use std::process::{Command, Stdio};
 
 use lowtide_core::options::PYTHON;
 
+use super::executable;
 use crate::Failure;
 use crate::console::show;
 
 /// Prints where the package has what Python runs before a program.
 const ASK: &str = "import lowtide, os; print(os.path.join(os.path.dirname(lowtide.__file__), '_inject'))";
 
-/// The folder that makes Python start Lowtide in a program, of the first Python that has the package.
+/// The folder that makes Python start Lowtide in `program`, of the first Python that has the package; fails first of all
+/// where there is no such program.
 pub(crate) fn injection(program: &OsStr) -> Result<PathBuf, Failure> {
+    let found = executable::find(program)?;
     let mut asked: Vec<String> = Vec::new();
-    for python in pythons(program) {
+    for python in pythons(program, &found) {
         let answer = Command::new(&python).args(["-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null()).output();
         if let Ok(answer) = answer
             && answer.status.success()
@@ -32,14 +35,17 @@ pub(crate) fn injection(program: &OsStr) -> Result<PathBuf, Failure> {
         asked.push(show::path(Path::new(&python)));
     }
     let message = format!("no Python was found that has the package lowtide; asked: {}", asked.join(", "));
-    Err(Failure::usage(message, "install it where PyTorch is: pip install lowtide"))
+    Err(Failure::usage(message, INSTALL))
 }
 
+/// How to get the package, which is built from its source.
+pub(crate) const INSTALL: &str = "install it where PyTorch is: `pip install .` in Lowtide's repository";
+
 /// Where to ask: what started this command, what the program is run by, and the usual one.
-fn pythons(program: &OsStr) -> Vec<OsString> {
+fn pythons(program: &OsStr, found: &Path) -> Vec<OsString> {
     let own = env::var_os(PYTHON.variable()).filter(|own| !own.is_empty());
     let is_python = Path::new(program).file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
-    let by_program = if is_python { Some(program.to_owned()) } else { interpreter(program) };
+    let by_program = if is_python { Some(program.to_owned()) } else { interpreter(found) };
     let mut pythons: Vec<OsString> = Vec::new();
     for python in own.into_iter().chain(by_program).chain([OsString::from("python3")]) {
         if !pythons.contains(&python) {
@@ -50,15 +56,9 @@ fn pythons(program: &OsStr) -> Vec<OsString> {
 }
 
 /// The Python that a script names in its first line.
-fn interpreter(script: &OsStr) -> Option<OsString> {
-    let path = Path::new(script);
-    let found = if path.components().count() > 1 {
-        Some(path.to_owned())
-    } else {
-        env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(path)).find(|path| path.is_file())
-    };
+fn interpreter(script: &Path) -> Option<OsString> {
     let mut line = Vec::new();
-    BufReader::new(File::open(found?).ok()?.take(1024)).read_until(b'\n', &mut line).ok()?;
+    BufReader::new(File::open(script).ok()?.take(1024)).read_until(b'\n', &mut line).ok()?;
     let line = String::from_utf8(line).ok()?;
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?;
@@ -84,8 +84,8 @@ mod tests {
             ("", None),
         ] {
             fs::write(&path, line).unwrap();
-            assert_eq!(interpreter(path.as_os_str()), expected.map(OsString::from), "{line:?}");
+            assert_eq!(interpreter(&path), expected.map(OsString::from), "{line:?}");
         }
-        assert_eq!(interpreter(OsStr::new("surely/not/there")), None);
+        assert_eq!(interpreter(Path::new("surely/not/there")), None);
     }
 }

@@ -5,11 +5,12 @@ mod finding;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use lowtide_formats::{ErrorKind, PlanFile};
+use clap::Args;
+use lowtide_formats::{ErrorKind, Input, PlanFile};
 
 pub(crate) use finding::Finding;
 
+use crate::arguments::view::Readers;
 use crate::console::Emphasis;
 use crate::console::show;
 use crate::input::question::{Question, Terms};
@@ -26,12 +27,8 @@ pub struct Arguments {
     plan: PathBuf,
     #[command(flatten)]
     terms: Terms,
-    /// What stdout gets
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "json")]
-    format: Format,
-    /// Short for --format json
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    readers: Readers,
 }
 
 const EXAMPLES: &str = "\
@@ -40,24 +37,20 @@ Examples:
   lowtide check trace.csv.gz plan.json --step 3
   lowtide check lifetimes.csv plan.csv --capacity 1.5GiB";
 
-/// What stdout gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// The verdict in one line
-    #[default]
-    Text,
-    /// One flat object
-    Json,
-}
-
-/// Checks and tells.
+/// Checks, and reports the verdict.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let (problem, plan) = arguments.sources()?;
-    let question = Question::read(&problem, &arguments.terms)?;
-    let file = plan.read(PlanFile::read).map_err(|failure| arguments.without_plan(failure, &problem))?;
+    let (question, file) = match arguments.read(&problem, &plan, console) {
+        Ok(read) => read,
+        Err(failure) if are_swapped(&problem, &plan, console) => {
+            let hint = format!("the problem comes first: `lowtide check {} {}`", plan.typed(), problem.typed());
+            return Err(failure.with_hint(hint));
+        }
+        Err(failure) => return Err(failure),
+    };
     let finding =
         Finding::new(question.problem(), &file).map_err(|error| Failure::problem(question.name(), None, error))?;
-    if arguments.json || arguments.format == Format::Json {
+    if arguments.readers.are_scripts() {
         console.print_json(&finding)?;
     } else {
         tell(&finding, &plan, console)?;
@@ -75,6 +68,12 @@ impl Arguments {
         Ok((problem, plan))
     }
 
+    fn read(&self, problem: &Source, plan: &Source, console: &mut Console) -> Result<(Question, PlanFile), Failure> {
+        let question = Question::read(problem, &self.terms, console)?;
+        let file = plan.read(console, PlanFile::read).map_err(|failure| self.without_plan(failure, problem))?;
+        Ok((question, file))
+    }
+
     /// The same failure, with how to make a plan where the file is none.
     fn without_plan(&self, failure: Failure, problem: &Source) -> Failure {
         let Failure::Contents { source, .. } = &failure else { return failure };
@@ -82,12 +81,24 @@ impl Arguments {
             ErrorKind::MissingValue { column: "offset" }
             | ErrorKind::MissingColumn { column: "offset", .. }
             | ErrorKind::WrongKind { .. } => {
-                let make = format!("lowtide plan {}{} -o plan.csv", problem.typed(), self.terms.typed());
+                let typed = problem.typed();
+                let output = if typed == "plan.csv" { "new-plan.csv" } else { "plan.csv" };
+                let make = format!("lowtide plan {typed}{} -o {output}", self.terms.typed());
                 failure.with_hint(format!("a plan has an offset for every buffer; make one with `{make}`"))
             }
             _ => failure,
         }
     }
+}
+
+/// Whether the plan stands where the problem should, and the problem where the plan should.
+fn are_swapped(problem: &Source, plan: &Source, console: &mut Console) -> bool {
+    let is_plan = |source: &Source, console: &mut Console| source.read(console, PlanFile::read).is_ok();
+    let are_files = problem.path().is_some() && plan.path().is_some();
+    are_files
+        && is_plan(problem, console)
+        && !is_plan(plan, console)
+        && plan.read(console, Input::read).is_ok_and(|input| !matches!(input, Input::Plan(_)))
 }
 
 fn tell(finding: &Finding, plan: &Source, console: &mut Console) -> Result<(), Failure> {

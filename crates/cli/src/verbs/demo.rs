@@ -3,31 +3,40 @@
 
 mod chart;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args;
 use lowtide_core::{Bytes, StepIndex, Trace};
 use lowtide_formats::Input;
-use lowtide_report::Ink;
+use lowtide_report::Sheet;
 use serde::Serialize;
 
 use crate::arguments::view::View;
 use crate::atomic_file::Target;
-use crate::console::Emphasis;
+use crate::console::{Emphasis, show};
 use crate::input::question::{Part, Question};
 use crate::planning::solving::Effort;
-use crate::planning::study::{Before, Study};
-use crate::verbs::plan::{Summary, headline};
+use crate::planning::study::{Before, Contradiction, Study};
+use crate::verbs::plan::{Summary, headline_parts};
 use crate::verbs::report::write_page;
 use crate::{Answer, Console, Failure};
 
 /// How the demo is shown.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  lowtide demo\n  lowtide demo --json")]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
+    /// Where the page goes: a file that ends in .html, or a folder
+    #[arg(short, long, value_name = "FILE", default_value = PAGE)]
+    output: PathBuf,
     #[command(flatten)]
     view: View,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  lowtide demo                  writes lowtide-demo.html into this folder
+  lowtide demo -o /tmp          writes /tmp/lowtide-demo.html
+  lowtide demo -o d.html --json the numbers for a script, and the page";
 
 /// Six training steps of a language model with experts on one GPU, as PyTorch asked for memory.
 const RUN: &[u8] = include_bytes!("../../data/mixtral_moe.csv.gz");
@@ -38,7 +47,7 @@ const STEP: StepIndex = StepIndex(2);
 /// What PyTorch's caching allocator had reserved at most in that run, measured while it was recorded.
 const RESERVED: Bytes = Bytes::new(13_365_149_696);
 
-/// Where the page goes.
+/// What the page is called where no name is given.
 const PAGE: &str = "lowtide-demo.html";
 
 /// A recorded run, planned: one step of it, and all of it.
@@ -91,6 +100,7 @@ fn question(trace: Trace, step: Option<StepIndex>) -> Result<Question, Failure> 
 
 /// Plans the step and the run, shows what came of it, and draws the step.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
+    let target = arguments.target()?;
     let effort = Effort { time_limit: Some(TIME_LIMIT), ..Effort::default() };
     let trace = recorded()?;
     let steps = trace.steps().count();
@@ -99,32 +109,53 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let whole = Summary::new(whole.problem(), &solved, &effort);
     let title = format!("Mixtral training, step {STEP} of {steps}");
     let step = Study::new(question(trace, Some(STEP))?, title, &effort, Before::All)?;
-    let Some(step) = step else { return Err(Failure::Fault("the bundled run cannot be planned".to_owned())) };
+    let step = step.map_err(|Contradiction(sentence)| Failure::Fault(format!("{NAME}: {sentence}")))?;
     let results = Results::new(&step, &whole, steps);
     if arguments.view.is_json() {
         console.print_json(&results)?;
     } else {
-        show(&results, arguments.view.ink(), console)?;
+        print(&results, arguments.view.sheet(), console)?;
     }
     console.finish()?;
-    write_page(&[&step], &[], &Target::new(Path::new(PAGE), &[])?)?;
-    console.say(format!("wrote {PAGE}; next: open it in a browser, or `lowtide explain {PAGE}`"));
+    write_page(&[&step], &[], &target)?;
+    let page = show::path(target.path());
+    console.say(format!("wrote {page}; next: open it in a browser, or `lowtide explain {page}`"));
     Ok(Answer::Yes)
 }
 
-fn show(results: &Results, ink: Ink, console: &mut Console) -> Result<(), Failure> {
-    let headline = console.paint(Emphasis::Strong, headline(&results.step));
-    console.print(headline)?;
+impl Arguments {
+    /// Where the page goes, looked at before any work is done.
+    fn target(&self) -> Result<Target, Failure> {
+        if self.output.is_dir() {
+            return Target::new(&self.output.join(PAGE), &[]);
+        }
+        let ending = self.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        if !matches!(ending.as_deref(), Some("html" | "htm")) {
+            let name = show::escaped(&self.output.to_string_lossy()).into_owned();
+            return Err(Failure::unfit(&name, "the output is neither .html nor a folder", "name it such as demo.html"));
+        }
+        Target::new(&self.output, &[])
+    }
+}
+
+fn print(results: &Results, sheet: Sheet, console: &mut Console) -> Result<(), Failure> {
+    for line in sheet.headline(&headline_parts(&results.step)) {
+        let line = console.paint(Emphasis::Strong, line);
+        console.print(line)?;
+    }
     let Results { step, run_steps, run_buffers, .. } = results;
-    console.print(format!(
+    let about = format!(
         "step {STEP} of {run_steps} of a Mixtral training run on an H200: {} of {}",
-        crate::console::show::thousands(step.buffers),
-        crate::console::show::counted(*run_buffers, "buffer"),
-    ))?;
+        show::thousands(step.buffers),
+        show::counted(*run_buffers, "buffer"),
+    );
+    for line in sheet.wrapped(&about, "", "  ") {
+        console.print(line)?;
+    }
     for (title, bars) in [("this step", step_bars(results)), ("the whole run", run_bars(results))] {
         let title = console.paint(Emphasis::Strong, title);
         console.print(format!("\n{title}"))?;
-        for line in chart::lines(&bars, ink) {
+        for line in chart::lines(&bars, sheet) {
             console.print(format!("  {line}"))?;
         }
     }

@@ -3,17 +3,22 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
+use lowtide_core::Bytes;
 use lowtide_core::options::PYTHON;
 use lowtide_report::Ink;
 
+use crate::arguments::numbers;
+use crate::arguments::typed::Typed;
 use crate::arguments::view::View;
 use crate::console::show;
+use crate::program::INSTALL;
 use crate::{Answer, Console, Failure};
 
 /// What to trace, what it is to fit into, and how it is shown.
@@ -22,14 +27,14 @@ use crate::{Answer, Console, Failure};
 pub struct Arguments {
     /// A Python file that defines what is trained; see below
     file: PathBuf,
-    /// The memory there is: bytes, such as 24GiB, or a GPU's name such as H200
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<String>,
+    /// The memory there is: bytes, an amount such as 24GiB, or a GPU's name such as H200
+    #[arg(long, value_name = "SIZE", value_parser = numbers::typed_memory, allow_negative_numbers = true)]
+    memory: Option<Typed<Bytes>>,
     /// Search the largest that fits
     #[arg(long, value_name = "WHAT", value_enum, requires = "memory")]
     vary: Option<Vary>,
     /// Training steps to trace; the optimizer's state is there from the second on
-    #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::count, default_value = "3", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "3", allow_negative_numbers = true)]
     steps: NonZeroUsize,
     /// The Python that has PyTorch [default: the active environment's, or python3]
     #[arg(long, value_name = "PYTHON")]
@@ -66,13 +71,14 @@ Exit code 1: it fits with none of the allocators.";
 
 /// Runs the estimate in the Python that has PyTorch.
 pub fn run(arguments: &Arguments, _console: &mut Console) -> Result<Answer, Failure> {
+    check_file(&arguments.file)?;
     let python = arguments.python.clone().unwrap_or_else(python);
     let shown = show::path(Path::new(&python));
     check(&python, &shown)?;
     let mut command = Command::new(&python);
     command.args(["-m", "lowtide.torch.estimation"]).arg(&arguments.file);
     if let Some(memory) = &arguments.memory {
-        command.arg(format!("--memory={memory}"));
+        command.arg(format!("--memory={}", memory.value().get()));
     }
     if let Some(vary) = arguments.vary {
         command.args(["--vary", if vary == Vary::Batch { "batch" } else { "sequence" }]);
@@ -92,6 +98,16 @@ pub fn run(arguments: &Arguments, _console: &mut Console) -> Result<Answer, Fail
     let status = command.status().map_err(|error| unrunnable(&shown, &error))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(Answer::Ended(code.unwrap_or(Answer::TROUBLE)))
+}
+
+/// Whether there is a file to estimate.
+fn check_file(file: &Path) -> Result<(), Failure> {
+    let name = show::escaped(&file.to_string_lossy()).into_owned();
+    let hint = "give a Python file that defines model() and example()";
+    if file.is_dir() {
+        return Err(Failure::unfit(&name, "this is a folder", hint));
+    }
+    File::open(file).map(drop).map_err(|error| Failure::unfit(&name, format!("cannot open: {error}"), hint))
 }
 
 /// The Python that started this, that of the active environment, or the usual one.
@@ -118,7 +134,7 @@ fn check(python: &OsString, shown: &str) -> Result<(), Failure> {
     if missing.is_empty() {
         return Ok(());
     }
-    let hint = "name one that has both: `--python PYTHON`, or install them: pip install lowtide torch";
+    let hint = format!("name one that has both: `--python PYTHON`; for Lowtide, {INSTALL}");
     Err(Failure::usage(format!("{shown} has no {missing}"), hint))
 }
 

@@ -7,13 +7,14 @@ use lowtide_core::{Explanation, Layout, Origin, StepIndex, Usage};
 use lowtide_plan::{At, ExplainError, StepError};
 use lowtide_report::{ExplanationNumbers, explained, moment_parts};
 
+use crate::arguments::numbers;
 use crate::arguments::view::View;
 use crate::console::Emphasis;
 use crate::console::{progress, show};
 use crate::input::question::{Part, Question};
 use crate::input::source::Source;
 use crate::planning::solving::Effort;
-use crate::planning::study;
+use crate::planning::study::{self, Contradiction};
 use crate::{Answer, Console, Failure};
 
 /// What to explain, and how it is told.
@@ -46,16 +47,16 @@ fn parse_at(text: &str) -> Result<At, String> {
     match text.strip_prefix("step") {
         Some(step) => {
             let step = step.strip_prefix([':', '=', ' ']).unwrap_or(step);
-            step.parse().map(|step| At::Step(StepIndex(step))).map_err(|_| expected())
+            numbers::whole(step).map(|step| At::Step(StepIndex(step))).map_err(|_| expected())
         }
-        None => text.parse().map(At::Event).map_err(|_| expected()),
+        None => numbers::event(text).map(At::Event).ok_or_else(expected),
     }
 }
 
 /// Explains and shows.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let source = Source::new(arguments.input.as_deref());
-    let question = Question::read(&source, &arguments.part.unlimited())?;
+    let question = Question::read(&source, &arguments.part.unlimited(), console)?;
     question.tell(console);
     let name = question.name().to_owned();
     let mut usage = question.into_usage();
@@ -63,19 +64,23 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let focus = study::focus(&usage, &name)?;
     let pool = focus.as_ref().map(|focus| focus.pool.clone());
     usage = focus.map_or(usage, |focus| focus.usage);
-    let explanation = of_usage(&mut usage, at, &arguments.effort, &name)?;
+    let (explanation, contradiction) = of_usage(&mut usage, at, &arguments.effort, &name)?;
+    let answer = Answer::from_bool(contradiction.is_none());
+    if let Some(Contradiction(sentence)) = contradiction {
+        console.say(sentence);
+    }
     if arguments.view.is_json() {
         console.print_json(&ExplanationNumbers::new(&usage, pool, &explanation))?;
-        return Ok(Answer::Yes);
+        return Ok(answer);
     }
-    let ink = arguments.view.ink();
+    let sheet = arguments.view.sheet();
     let mut headline = moment_parts(&usage, &explanation);
     headline.extend(pool.map(|pool| format!("in {}, the fullest of several pools", show::name(&pool))));
-    for line in ink.headline(&headline) {
+    for line in sheet.headline(&headline) {
         let line = console.paint(Emphasis::Strong, line);
         console.print(line)?;
     }
-    for line in explained(&usage, &explanation, ink) {
+    for line in explained(&usage, &explanation, sheet) {
         console.print(line)?;
     }
     console.finish()?;
@@ -83,17 +88,27 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
         let again = format!("lowtide report {}{} -o report.html", source.typed(), arguments.part.typed());
         console.say(format!("next: `{again}` draws it"));
     }
-    Ok(Answer::Yes)
+    Ok(answer)
 }
 
-/// The explanation of `usage` at `at`; a plan is made first where there is none. Messages call it `name`.
-pub(crate) fn of_usage(usage: &mut Usage, at: At, effort: &Effort, name: &str) -> Result<Explanation, Failure> {
+/// The explanation of `usage` at `at`, and why there is no plan where there can be none; a plan is made first where there
+/// is none yet. Messages call it `name`.
+pub(crate) fn of_usage(
+    usage: &mut Usage,
+    at: At,
+    effort: &Effort,
+    name: &str,
+) -> Result<(Explanation, Option<Contradiction>), Failure> {
+    let mut contradiction = None;
     if usage.layouts.iter().all(|layout| layout.origin != Origin::Planned) {
         let solved = effort.solve(&usage.problem, name).map_err(|error| Failure::solve(name, error))?;
-        usage.layouts.extend(solved.outcome.plan.map(|plan| Layout { origin: Origin::Planned, plan }));
+        match solved.outcome.plan {
+            Some(plan) => usage.layouts.push(Layout { origin: Origin::Planned, plan }),
+            None => contradiction = Some(Contradiction::new(&usage.problem, &solved.outcome.fits)),
+        }
     }
     let _line = progress::Doing::new(&format!("explaining {name}"));
-    effort.explain(usage, at).map_err(|error| match error {
+    let explanation = effort.explain(usage, at).map_err(|error| match error {
         ExplainError::Problem(error) => Failure::problem(name, None, error),
         ExplainError::Solve(error) => Failure::solve(name, error),
         error @ ExplainError::Step(StepError::NoSuchStep { last: None, .. }) => {
@@ -102,7 +117,8 @@ pub(crate) fn of_usage(usage: &mut Usage, at: At, effort: &Effort, name: &str) -
         error @ (ExplainError::Step(_) | ExplainError::NoSuchEvent { .. }) => {
             Failure::unfit(name, error, "choose one of these, or leave out `--at` for the peak")
         }
-    })
+    })?;
+    Ok((explanation, contradiction))
 }
 
 #[cfg(test)]
@@ -113,6 +129,7 @@ mod tests {
     fn moments_are_events_or_steps() {
         assert_eq!(parse_at("5321"), Ok(At::Event(5321)));
         assert_eq!(parse_at("-3"), Ok(At::Event(-3)));
+        assert_eq!(parse_at("2,137"), Ok(At::Event(2137)));
         for text in ["step:3", "step3", "step 3", "step=3"] {
             assert_eq!(parse_at(text), Ok(At::Step(StepIndex(3))));
         }

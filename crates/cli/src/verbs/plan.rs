@@ -4,14 +4,13 @@
 mod summary;
 mod text;
 
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lowtide_plan::{Fits, Stopped};
 
 pub(crate) use summary::Summary;
-pub(crate) use text::headline;
+pub(crate) use text::{contradiction, headline_parts};
 
 use crate::atomic_file::Target;
 use crate::console::show;
@@ -103,10 +102,7 @@ impl Kind {
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let source = Source::new(arguments.file.as_deref());
     let output = arguments.output(&source)?;
-    if source == Source::Stdin && io::stdin().is_terminal() {
-        console.say("reading from the terminal; Ctrl-D ends it, and a file can be given instead");
-    }
-    let question = Question::read(&source, &arguments.terms)?;
+    let question = Question::read(&source, &arguments.terms, console)?;
     question.tell(console);
     let solved = arguments
         .effort
@@ -184,7 +180,7 @@ impl Arguments {
 
     /// What to change where it cannot fit.
     fn remedy(&self, solved: &Solved) -> &'static str {
-        match (&solved.outcome.plan, self.terms.capacity) {
+        match (&solved.outcome.plan, &self.terms.capacity) {
             (None, _) => "move or drop one of the two pins",
             (_, Some(_)) => "the same with a larger `--capacity`, or without",
             (_, None) => "the same with a larger `capacity` in the problem's `pools`",

@@ -10,6 +10,7 @@ use lowtide_core::Bytes;
 use lowtide_core::options::{MIN_SIZE, RECORD, RECORD_LIST};
 use tempfile::NamedTempFile;
 
+use crate::arguments::numbers;
 use crate::atomic_file::Target;
 use crate::console::show;
 use crate::program::Program;
@@ -24,13 +25,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE", default_value = "trace.csv.gz")]
     output: PathBuf,
     /// Leave out CPU tensors below this size; of devices everything is recorded
-    #[arg(
-        long,
-        value_name = "SIZE",
-        value_parser = crate::arguments::numbers::size,
-        default_value = "4KiB",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, default_value = "4KiB", allow_negative_numbers = true)]
     min_size: Bytes,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]

@@ -1,7 +1,7 @@
 //! `lowtide replay`: plays a recorded run on several allocators over a simulated device, and tells what each would
 //! reserve, what it would ask of the driver, and which serves the run best.
 
-mod numbers;
+mod outcome;
 mod sweep;
 mod text;
 
@@ -14,6 +14,8 @@ use lowtide_core::Bytes;
 use lowtide_replay::{Replay, ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
 use serde::Serialize;
 
+use crate::arguments::numbers;
+use crate::arguments::typed::Typed;
 use crate::arguments::view::View;
 use crate::atomic_file::Target;
 use crate::console::{progress, show};
@@ -21,7 +23,7 @@ use crate::input::recorded::Recorded;
 use crate::input::source::Source;
 use crate::planning::solving::was_interrupted;
 use crate::{Answer, Console, Failure};
-use numbers::Numbers;
+use outcome::Numbers;
 
 /// What to play, on what, and how it is shown.
 #[derive(Debug, Args)]
@@ -38,7 +40,7 @@ pub struct Arguments {
     #[arg(
         long,
         value_name = "N",
-        value_parser = crate::arguments::numbers::count,
+        value_parser = numbers::count,
         default_value_t = NonZeroUsize::MIN,
         allow_negative_numbers = true
     )]
@@ -57,28 +59,28 @@ pub struct Arguments {
 }
 
 /// The device that a run is played on.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct DeviceArguments {
-    /// The memory that a device has: bytes, or such as 80GiB [default: no limit]
-    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::numbers::size, allow_negative_numbers = true)]
-    pub device_memory: Option<Bytes>,
+    /// The memory that a device has: bytes, an amount such as 80GiB, or a GPU's name such as H100 [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::typed_memory, allow_negative_numbers = true)]
+    pub device_memory: Option<Typed<Bytes>>,
     /// What a device maps at once: a power of two from 4KiB to 1TiB
     #[arg(
         long,
         value_name = "SIZE",
-        value_parser = crate::arguments::numbers::size,
+        value_parser = numbers::typed_size,
         default_value = "2MiB",
         allow_negative_numbers = true
     )]
-    pub page: Bytes,
+    pub page: Typed<Bytes>,
 }
 
 impl DeviceArguments {
     /// As they can be typed again, behind a command: what differs from what is usual.
-    fn typed(self) -> String {
-        let memory = self.device_memory.map(|memory| format!(" --device-memory {}", memory.get()));
-        let is_usual = self.page == ReplayOptions::default().page;
-        let page = (!is_usual).then(|| format!(" --page {}", self.page.get()));
+    fn typed(&self) -> String {
+        let memory = self.device_memory.as_ref().map(|memory| format!(" --device-memory {}", memory.word()));
+        let is_usual = self.page.value() == ReplayOptions::default().page;
+        let page = (!is_usual).then(|| format!(" --page {}", self.page.word()));
         [memory, page].into_iter().flatten().collect()
     }
 }
@@ -136,7 +138,8 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn options(&self) -> ReplayOptions {
-        let DeviceArguments { device_memory, page } = self.arguments.device;
+        let DeviceArguments { device_memory, page } = &self.arguments.device;
+        let (device_memory, page) = (device_memory.as_ref().map(Typed::value), page.value());
         let repeat = u64::try_from(self.arguments.repeat.get()).ok().and_then(std::num::NonZeroU64::new);
         ReplayOptions { device_memory, page, repeat: repeat.unwrap_or(std::num::NonZeroU64::MIN) }
     }

@@ -21,15 +21,15 @@ use crate::input::question::{Part, Question, Terms};
 use crate::input::recorded::Recorded;
 use crate::input::source::Source;
 use crate::planning::solving::Effort;
-use crate::planning::study::{Before, Study};
+use crate::planning::study::{Before, Contradiction, Study};
 use crate::{Answer, Console, Failure};
 
 /// What to report on, and where the report goes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A trace, a PyTorch snapshot, lifetimes, a problem or a report; two of them are compared
-    #[arg(value_name = "INPUT", required = true, num_args = 1..=2)]
+    /// A trace, a PyTorch snapshot, lifetimes, a problem or a report; two of them are compared; stdin for `-` or when absent
+    #[arg(value_name = "INPUT", num_args = 0..=2)]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     part: Part,
@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Write x.html: the page, with its data inside; x.csv or x.csv.gz: the run as a trace; x.json: the numbers
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Put buffers together by this [default: what tells most]
+    /// Put buffers together by this [default: what separates them best]
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<By>,
     #[command(flatten)]
@@ -113,13 +113,14 @@ impl Kind {
 
 /// Studies the inputs, shows and writes.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
-    let sources: Vec<Source> = arguments.inputs.iter().map(|path| Source::new(Some(path))).collect();
+    let sources = arguments.sources()?;
     let output = arguments.output(&sources)?;
     if let (Some((target, kind @ (Kind::Csv | Kind::CsvGz))), [source]) = (&output, &*sources) {
         return write_trace(source, target, *kind, console);
     }
-    let inputs = sources.iter().map(|source| Ok((source, source.read(Input::read)?)));
-    let runs = runs(inputs.collect::<Result<_, Failure>>()?, &arguments.part.unlimited(), console)?;
+    let inputs: Result<Vec<_>, Failure> =
+        sources.iter().map(|source| Ok((source, source.read(console, Input::read)?))).collect();
+    let runs = runs(inputs?, &arguments.part.unlimited(), console)?;
     if arguments.fail_over.is_some() && runs.len() < 2 {
         let hint = "give two: `lowtide report BEFORE AFTER --fail-over 2%`";
         return Err(Failure::usage("`--fail-over` compares two runs; there is one", hint));
@@ -128,15 +129,18 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let mut studies = Vec::new();
     for (name, question) in runs {
         let told = question.notes().len();
-        let Some(study) = Study::new(question, name, &arguments.effort, before)? else {
-            console.print("no plan: buffers are pinned over each other while both are alive")?;
-            return Ok(Answer::No);
+        let study = match Study::new(question, name, &arguments.effort, before)? {
+            Ok(study) => study,
+            Err(Contradiction(sentence)) => {
+                console.print(sentence)?;
+                return Ok(Answer::No);
+            }
         };
         study.notes[told..].iter().for_each(|note| console.say(format!("note: {}: {note}", study.name)));
         studies.push(study);
     }
     match &*studies {
-        [study] => arguments.one(study, output.as_ref(), console),
+        [study] => arguments.one(study, &sources[0], output.as_ref(), console),
         [before, after] => compare::run(arguments, before, after, output.as_ref(), console),
         other => Err(Failure::Fault(format!("{} runs to report on", other.len()))),
     }
@@ -182,6 +186,18 @@ fn write_trace(source: &Source, target: &Target, kind: Kind, console: &mut Conso
 }
 
 impl Arguments {
+    /// The files, of which at most one is stdin.
+    fn sources(&self) -> Result<Vec<Source>, Failure> {
+        if self.inputs.is_empty() {
+            return Ok(vec![Source::Stdin]);
+        }
+        let sources: Vec<Source> = self.inputs.iter().map(|path| Source::new(Some(path))).collect();
+        if *sources == [Source::Stdin, Source::Stdin] {
+            return Err(Failure::usage("the two runs cannot both come from stdin", "give a file for one of them"));
+        }
+        Ok(sources)
+    }
+
     /// Where the report is to be written, looked at before any work is done.
     fn output(&self, sources: &[Source]) -> Result<Option<(Target, Kind)>, Failure> {
         let Some(path) = &self.output else { return Ok(None) };
@@ -200,18 +216,24 @@ impl Arguments {
         Ok(Some((Target::new(path, &sources)?, kind)))
     }
 
-    fn one(&self, study: &Study, output: Option<&(Target, Kind)>, console: &mut Console) -> Result<Answer, Failure> {
+    fn one(
+        &self,
+        study: &Study,
+        source: &Source,
+        output: Option<&(Target, Kind)>,
+        console: &mut Console,
+    ) -> Result<Answer, Failure> {
         let (usage, live) = study.explained();
         let by = self.by.map_or_else(|| Grouping::telling(usage), Grouping::from);
         let numbers = data::One::new(study, by);
         if self.view.is_json() {
             console.print_json(&numbers)?;
         } else {
-            for line in self.view.ink().headline(&study.headline()) {
+            for line in self.view.sheet().headline(&study.headline()) {
                 let line = console.paint(Emphasis::Strong, line);
                 console.print(line)?;
             }
-            for line in terminal(usage, live, by, self.view.ink()) {
+            for line in terminal(usage, live, by, self.view.sheet()) {
                 console.print(line)?;
             }
         }
@@ -223,11 +245,8 @@ impl Arguments {
             }
             console.say(wrote(target, *kind, 1));
         } else if !self.view.is_json() {
-            let source = Source::new(Some(&self.inputs[0])).typed();
-            console.say(format!(
-                "next: `lowtide report {source}{} -o report.html` makes a page to look into",
-                self.typed()
-            ));
+            let again = format!("lowtide report {}{} -o report.html", source.typed(), self.typed());
+            console.say(format!("next: `{again}` makes a page to explore"));
         }
         Ok(Answer::Yes)
     }

@@ -17,14 +17,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use lowtide_core::options::{RUN, SUMMARY, Scope};
+use lowtide_core::options::{IMPORTED, RUN, SUMMARY, Scope};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::atomic_file::Target;
 use crate::console::show;
 use crate::options::{InForce, OptionArguments};
-use crate::program::{self, Ended, KeptBack, Program, Ready, injection};
+use crate::program::{self, Ended, Imported, KeptBack, Program, Ready, injection};
 use crate::{Answer, Console, Failure};
 use compare::{Comparison, Used};
 use host::{Equipment, Surroundings, handed_on};
@@ -93,6 +93,9 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     };
     if !arguments.quiet {
         outcome.report(&arguments.command, console);
+        if prepared.imported.as_ref().is_some_and(|imported| !imported.is_seen()) {
+            console.say("note: no tensor was served: the program did not import PyTorch");
+        }
     }
     let code = outcome.last().map_or(0, Ended::code);
     let Some(target) = target else { return Ok(Answer::Ended(code)) };
@@ -112,6 +115,8 @@ struct Prepared {
     without: Ready,
     /// Whether the host's memory is served, so that its processes leave summaries.
     is_host: bool,
+    /// Where tensors are served: whether there are any.
+    imported: Option<Imported>,
 }
 
 /// A run with Lowtide.
@@ -134,6 +139,7 @@ impl Prepared {
         program = handed_on(&options).fold(program, |program, (name, value)| program.with(name, value));
         // A program without Python, or whose Python has no package, is served as well: its steps are found.
         let injection = match injection(program.name()) {
+            Err(failure @ Failure::Start { .. }) => return Err(failure),
             Err(_) if parts == ["host"] => None,
             found => Some(found?),
         };
@@ -148,7 +154,11 @@ impl Prepared {
         if let Some(injection) = injection {
             program = program.injected(injection)?;
         }
-        Ok(Self { with: program.ready()?, without: Program::new(&arguments.command).ready()?, is_host })
+        let imported = (parts != ["host"]).then(Imported::new).transpose()?;
+        if let Some(imported) = &imported {
+            program = program.with(IMPORTED.variable(), imported.path());
+        }
+        Ok(Self { with: program.ready()?, without: Program::new(&arguments.command).ready()?, is_host, imported })
     }
 
     /// Runs it, with a folder of its own for what its processes write: who outlives one run is not taken for another's.

@@ -95,6 +95,26 @@ fn a_problem_given_as_its_own_plan_hints_at_how_to_make_one() {
 }
 
 #[test]
+fn a_plan_in_front_of_its_problem_is_told_to_go_behind_it() {
+    let folder = Folder::with(&[("in.csv", SMALL)]);
+    for plan in ["plan.csv", "plan.json"] {
+        assert_eq!(folder.run(&["plan", "in.csv", "-o", plan]).code, Some(0));
+        let ended = folder.run(&["check", plan, "in.csv"]);
+        assert_eq!(ended.code, Some(2));
+        let hint = format!("hint: the problem comes first: `lowtide check in.csv {plan}`\n");
+        assert!(ended.talk.ends_with(&hint), "{}", ended.talk);
+        assert_eq!(folder.run(&["check", "in.csv", plan]).code, Some(0), "the hint does what it says");
+    }
+}
+
+#[test]
+fn a_hint_never_writes_over_the_problem() {
+    let folder = Folder::with(&[("plan.csv", SMALL)]);
+    let ended = folder.run(&["check", "plan.csv", "plan.csv"]);
+    assert!(ended.talk.ends_with("make one with `lowtide plan plan.csv -o new-plan.csv`\n"), "{}", ended.talk);
+}
+
+#[test]
 fn terms_are_checked_as_they_are_planned() {
     let folder = folder(GOOD);
     let over = folder.run(&["check", "in.csv", "plan.csv", "--capacity", "149"]);

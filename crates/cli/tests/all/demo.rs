@@ -24,6 +24,31 @@ fn the_demo_is_short_and_says_what_to_type_next() {
 }
 
 #[test]
+fn the_page_of_the_demo_goes_where_it_is_told_to() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.at("pages")).unwrap();
+    let ended = folder.run(&["demo", "-o", "pages"]);
+    assert!(ended.talk.starts_with("wrote pages/lowtide-demo.html; next: "), "{}", ended.talk);
+    assert!(folder.run(&["demo", "-o", "mine.html"]).talk.starts_with("wrote mine.html; next: "));
+    assert_eq!(folder.list(), ["mine.html", "pages"]);
+    let ended = folder.run(&["demo", "-o", "mine.csv"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.talk.contains("the output is neither .html nor a folder"), "{}", ended.talk);
+}
+
+#[test]
+fn swaps_without_times_come_last_and_say_so() {
+    let folder = Folder::new();
+    folder.run(&["demo"]);
+    let explained = folder.run(&["explain", "lowtide-demo.html"]).data;
+    let kinds: Vec<bool> =
+        explained.lines().filter(|line| line.contains(", to ")).map(|line| line.contains("swap: ")).collect();
+    assert!(!kinds.first().copied().unwrap_or(true) && kinds.is_sorted(), "{explained}");
+    let words = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(!kinds.contains(&true) || words.contains("without times"), "{explained}");
+}
+
+#[test]
 fn the_demo_is_also_plain_and_data() {
     let folder = Folder::new();
     assert!(!folder.run(&["demo", "--ascii"]).data.contains('█'));

@@ -50,6 +50,7 @@ impl Example {
             .current_dir(folder.path())
             .env("PATH", path)
             .env("NO_COLOR", "1")
+            .env_remove("COLUMNS")
             .output()
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -55,9 +55,14 @@ fn what_is_kept_for_the_next_step_is_found_and_its_cost_is_exact() {
         let (saves, peak) = (remedy["saves"].as_u64().unwrap(), remedy["peak"].as_u64().unwrap());
         assert!(saves > 0 && saves + peak == 2600, "{remedy}");
     }
-    let most: Vec<u64> =
-        json["remedies"].as_array().unwrap().iter().map(|remedy| remedy["saves"].as_u64().unwrap()).collect();
-    assert!(most.is_sorted_by(|a, b| a >= b), "{most:?}");
+    let is_swap = |remedy: &Value| remedy["kind"] == json!("swap") || remedy["change"] == json!("swap");
+    let ranks: Vec<(bool, u64)> = json["remedies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|remedy| (is_swap(remedy), u64::MAX - remedy["saves"].as_u64().unwrap()))
+        .collect();
+    assert!(ranks.is_sorted(), "what saves most, and swaps last, for which there are no times: {ranks:?}");
 }
 
 #[test]
@@ -79,6 +84,44 @@ fn another_moment_can_be_asked_for() {
         let ended = folder.run(&["explain", input, "--at", at]);
         assert_eq!(ended.code, Some(2), "{at}: {}", ended.data);
         assert!(ended.talk.contains(words) && ended.talk.contains("hint: "), "{at}: {}", ended.talk);
+    }
+}
+
+#[test]
+fn an_event_is_asked_for_as_it_is_printed() {
+    let mut rows = vec!["event,id,bytes,stream".to_owned()];
+    rows.extend((0..1500).map(|id| format!("alloc,{id},512,0")));
+    let folder = Folder::with(&[("long.csv", &(rows.join("\n") + "\n"))]);
+    let json = folder.run(&["explain", "long.csv", "--at", "1,137", "--json"]).json();
+    assert_eq!(json["event"], json!(1137));
+    assert_eq!(folder.run(&["explain", "long.csv", "--at", "1,13"]).code, Some(2), "two numbers are none");
+}
+
+#[test]
+fn pins_that_contradict_each_other_are_named() {
+    let pinned = "id,lower,upper,size,offset\na,0,4,100,0\nb,2,8,50,64\n";
+    let folder = Folder::with(&[("p.csv", pinned)]);
+    let words = "no plan: buffers `a` and `b` are pinned over each other while both are alive";
+    let ended = folder.run(&["explain", "p.csv"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.data);
+    assert!(ended.talk.contains(words) && ended.data.contains("peak 150 B"), "{}{}", ended.talk, ended.data);
+    for verb in ["plan", "report"] {
+        let ended = folder.run(&[verb, "p.csv"]);
+        assert_eq!(ended.code, Some(1), "{verb}: {}", ended.talk);
+        assert!(ended.data.contains(words), "{verb}: {}", ended.data);
+    }
+}
+
+#[test]
+fn a_page_of_watch_is_told_from_a_report_that_was_cut() {
+    let folder = Folder::new();
+    let ended = folder.run(&["watch", "-o", "w.html", "--", "sleep", "1"]);
+    assert!(folder.at("w.html").exists(), "{}", ended.talk);
+    for verb in ["explain", "plan", "report"] {
+        let ended = folder.run(&[verb, "w.html"]);
+        assert_eq!(ended.code, Some(2), "{verb}");
+        assert!(ended.talk.contains("this is a page of `lowtide watch`"), "{verb}: {}", ended.talk);
+        assert!(ended.talk.contains("hint: open it in a browser; `lowtide record"), "{verb}: {}", ended.talk);
     }
 }
 

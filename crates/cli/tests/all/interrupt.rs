@@ -1,43 +1,21 @@
 //! Ctrl-C on a solve takes the best plan so far.
 
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Output;
 
 use serde_json::Value;
 
-use super::support::{BINARY, Folder, hard};
+use super::support::{Folder, hard, interrupted};
 
-/// Runs a solve that would take a minute, and interrupts it as soon as it surely solves.
-fn interrupted(folder: &Folder, arguments: &[&str]) -> Output {
+/// Interrupts a solve that would take a minute.
+fn interrupted_plan(folder: &Folder, arguments: &[&str]) -> Output {
     folder.write("hard.csv", &hard(20_000, 4_000));
-    interrupted_verb(folder, &[&["plan", "hard.csv"], arguments].concat())
-}
-
-fn interrupted_verb(folder: &Folder, arguments: &[&str]) -> Output {
-    let start = Instant::now();
-    let child = Command::new(BINARY)
-        .args(arguments)
-        .args(["--time-limit", "60", "--json"])
-        .current_dir(folder.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    output
-}
-
-fn interrupt(child: &Child) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    interrupted(folder, &[&["plan", "hard.csv", "--time-limit", "60", "--json"], arguments].concat())
 }
 
 #[test]
 fn the_best_plan_so_far_is_printed_and_written() {
     let folder = Folder::new();
-    let output = interrupted(&folder, &["-o", "plan.csv"]);
+    let output = interrupted_plan(&folder, &["-o", "plan.csv"]);
     assert_eq!(output.status.code(), Some(0));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(json["peak"].as_u64() > Some(0) && json["proved"] == false, "{json}");
@@ -52,7 +30,7 @@ fn a_question_that_is_still_open_is_no_yes() {
     let folder = Folder::new();
     folder.write("hard.csv", &hard(20_000, 4_000));
     let bound = folder.run(&["plan", "hard.csv", "--json", "--time-limit", "0"]).json()["lower_bound"].to_string();
-    let output = interrupted(&folder, &["--capacity", &bound]);
+    let output = interrupted_plan(&folder, &["--capacity", &bound]);
     assert_eq!(output.status.code(), Some(1));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["fits"], Value::Null);
@@ -66,7 +44,8 @@ fn a_benchmark_says_what_is_missing() {
         folder.write(name, &hard(20_000, 4_000));
     }
     let rival = "never=touch ran {input} {output}";
-    let output = interrupted_verb(&folder, &["bench", "plan", "a.csv", "b.csv", "c.csv", "--rival", rival]);
+    let files = ["bench", "plan", "a.csv", "b.csv", "c.csv"];
+    let output = interrupted(&folder, &[&files[..], &["--time-limit", "60", "--json", "--rival", rival]].concat());
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &json["interrupted"]), (Some(1), &Value::Bool(true)), "{json}");
     assert_eq!(json["not_planned"], serde_json::json!(["b.csv", "c.csv"]));

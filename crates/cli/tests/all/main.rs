@@ -12,6 +12,7 @@ mod documented;
 mod explain;
 mod host;
 mod hostile;
+mod input;
 mod interrupt;
 mod plan;
 mod pool;

@@ -41,6 +41,14 @@ fn speed_is_measured_beside_malloc() {
 }
 
 #[test]
+fn an_only_input_that_is_skipped_is_no_success() {
+    let folder = Folder::with(&[("l.csv", SMALL)]);
+    let ended = folder.run(&["bench", "pool", "l.csv", "--only", "traces"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.data);
+    assert!(ended.talk.contains("error: no recorded run was given; 1 file skipped"), "{}", ended.talk);
+}
+
+#[test]
 fn without_runs_the_parts_that_need_them_are_skipped_loudly() {
     let output = lowtide(&["bench", "pool", "--json", "--only", "traces"]).env_remove("LOWTIDE_DATA").output().unwrap();
     let talk = String::from_utf8(output.stderr).unwrap();

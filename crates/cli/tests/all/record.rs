@@ -93,7 +93,7 @@ fn what_several_processes_recorded_is_named() {
 #[test]
 fn a_machine_without_the_package_is_told_how_to_get_it() {
     let folder = Folder::new();
-    let output = lowtide(&["run", "--cpu", "--", "true"])
+    let output = lowtide(&["run", "--cpu", "--", "/bin/true"])
         .current_dir(folder.path())
         .env("PATH", folder.path())
         .env_remove("LOWTIDE_PYTHON")
@@ -102,5 +102,45 @@ fn a_machine_without_the_package_is_told_how_to_get_it() {
     let talk = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{talk}");
     assert!(talk.contains("no Python was found that has the package lowtide; asked: python3"), "{talk}");
-    assert!(talk.contains("pip install lowtide"), "{talk}");
+    assert!(
+        talk.contains("hint: install it where PyTorch is: `pip install .`") && !talk.contains("pip install lowtide"),
+        "{talk}"
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named_and_ends_as_in_a_shell() {
+    let folder = Folder::with(&[("plain", "")]);
+    let of = |verb: &str, program: &str| folder.run(&[verb, "--", program]);
+    for verb in ["run", "record", "watch"] {
+        let ended = of(verb, "surely-not-there");
+        assert_eq!(ended.code, Some(127), "{verb}: {}", ended.talk);
+        let words = "error: cannot run surely-not-there: no folder of PATH has it\n";
+        assert!(ended.talk.contains(words), "{verb}: {}", ended.talk);
+        for (program, words) in [("./plain", "it is not executable"), (".", "it is a folder")] {
+            let ended = folder.run(&[verb, "--", if program == "." { "./." } else { program }]);
+            assert_eq!(ended.code, Some(126), "{verb} {program}: {}", ended.talk);
+            assert!(ended.talk.contains(words), "{verb} {program}: {}", ended.talk);
+        }
+    }
+}
+
+#[test]
+fn a_file_to_estimate_that_is_not_there_is_named() {
+    let folder = Folder::new();
+    for (file, words) in [("nofile.py", "error: nofile.py: cannot open: "), (".", "error: .: this is a folder")] {
+        let ended = folder.run(&["estimate", file, "--python", "surely-not-there"]);
+        assert_eq!(ended.code, Some(2), "{}", ended.talk);
+        assert!(ended.talk.starts_with(words), "{}", ended.talk);
+        assert!(ended.talk.contains("hint: give a Python file that defines model()"), "{}", ended.talk);
+    }
+}
+
+#[test]
+fn a_program_without_pytorch_is_told_that_no_tensor_was_served() {
+    let stand = Stand::new();
+    let words = "note: no tensor was served: the program did not import PyTorch\n";
+    assert_eq!(stand.run(&["run", "--device"], "exit 0").talk, words);
+    assert_eq!(stand.run(&["run", "--device", "--quiet"], "exit 0").talk, "");
+    assert_eq!(stand.run(&["run", "--device"], "printf 1 >> $LOWTIDE_IMPORTED").talk, "");
 }

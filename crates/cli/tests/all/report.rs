@@ -126,7 +126,8 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
         (&["report", "l.csv", "-o", "t2.csv"], "this is lifetimes, not a recorded run"),
         (&["report", "t.csv", "-o", "t.csv"], "this is also the input"),
         (&["report", "t.csv", "--step", "9"], "no step 9"),
-        (&["report"], "required"),
+        (&["report"], "<stdin>: the file is empty"),
+        (&["report", "-", "-"], "cannot both come from stdin"),
     ] {
         let ended = folder.run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.talk);

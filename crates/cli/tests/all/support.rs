@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use lowtide_cli::verbs::bench::synthetic::Synthetic;
@@ -14,7 +16,7 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_lowtide");
 /// The command with `arguments`, where nothing in the environment colours it.
 pub fn lowtide(arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
-    command.args(arguments).env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
+    command.args(arguments).env("NO_COLOR", "1").env_remove("COLUMNS").env_remove("RUST_BACKTRACE");
     command
 }
 
@@ -87,6 +89,24 @@ impl Folder {
             talk: String::from_utf8(output.stderr).unwrap(),
         }
     }
+}
+
+/// Starts the command in `folder`, presses Ctrl-C as soon as it surely works, and returns how it ended, which was soon.
+pub fn interrupted(folder: &Folder, arguments: &[&str]) -> Output {
+    let start = Instant::now();
+    let child = std::process::Command::new(BINARY)
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    output
 }
 
 /// Three buffers, of which the first and the last are never alive together.

@@ -219,6 +219,9 @@ table! {
         scope: Scope::Internal,
     }
 
+    /// The file to which every process that imports PyTorch adds a byte
+    IMPORTED: Option<PathBuf> = { name: "imported", variable: "LOWTIDE_IMPORTED", kind: Kind::Path, scope: Scope::Internal }
+
     /// What marks the end of an action for `lowtide watch`: `step`
     MARK: Option<String> = { name: "mark", variable: "LOWTIDE_MARK", kind: Kind::Text, scope: Scope::Internal }
 }

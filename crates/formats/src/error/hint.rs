@@ -1,13 +1,19 @@
 //! Remedies: what the caller can do about each kind of error, in words to print behind `hint:`.
 
+use std::io;
+
 use lowtide_core::ProblemError;
 
 use crate::ErrorKind;
+use crate::reading::open::{COMPRESSED, PROGRAM, SAVED};
 
 impl ErrorKind {
     /// What the caller can do about it, in one sentence.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
+            Self::Unreadable(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                "this is a folder; give one of the files in it"
+            }
             Self::Unreadable(_) => "check that the file can be read",
             Self::Unwritable(_) => "check that the output can be written and that there is room for it",
             Self::TruncatedGzip => "copy or record the file again; the end of it is missing",
@@ -20,6 +26,10 @@ impl ErrorKind {
             }
             Self::Empty => "a file without rows still needs its header, such as `id,lower,upper,size`",
             Self::UnknownHeader { .. } => "rename the columns, or convert the file to one of these headers",
+            Self::OtherSeparator { separator: "semicolons" } => {
+                "write commas; a spreadsheet can be told so when it saves, and `tr ';' ','` does it for a plain table"
+            }
+            Self::OtherSeparator { .. } => "write commas; `tr '\\t' ','` does it for a plain table",
             Self::DuplicateColumn { .. } => "remove or rename one of the two columns",
             Self::RaggedRow { .. } => "give the row one field per column; an empty field still needs its comma",
             Self::MissingValue { column: "offset" } | Self::MissingColumn { column: "offset", .. } => {
@@ -58,6 +68,13 @@ impl ErrorKind {
             Self::UnexpectedBytes { .. } => "leave the bytes of this row empty",
             Self::UnexpectedValue { .. } => "leave this column of the row empty",
             Self::BadJson(_) => "compare the file with the documented form",
+            Self::UnknownBinary { what } if COMPRESSED.contains(what) => {
+                "decompress it first; only gzip is read as it is"
+            }
+            Self::UnknownBinary { what: PROGRAM } => {
+                "`lowtide record -- COMMAND` runs a program that uses PyTorch and writes a trace of it"
+            }
+            Self::UnknownBinary { what: SAVED } => "give what `torch.cuda.memory._dump_snapshot` wrote, or a trace",
             Self::UnknownBinary { .. } => {
                 "give lifetimes or a trace as CSV, a problem or a plan as JSON, what \
                  `torch.cuda.memory._dump_snapshot` wrote, or a report"
@@ -78,6 +95,10 @@ impl ErrorKind {
             Self::ReservedField { .. } => "give the extra field another name",
             Self::NotAPlan { .. } => "give what `lowtide plan -o` wrote",
             Self::NoReport => "give a page that `lowtide report -o` wrote, or the file it was made from",
+            Self::WatchPage => {
+                "open it in a browser; `lowtide record -- COMMAND` writes a trace of what PyTorch allocates, which can be \
+                 explained, reported and replayed"
+            }
             Self::TruncatedReport => "copy or make the report again; the end of it is missing",
             Self::BadUsage(_) => "copy or make the file again; it was damaged, or made by another program",
             Self::RefusedOpcode { why: "can run code", .. } => {

@@ -61,6 +61,12 @@ pub enum ErrorKind {
         /// The headers that would do.
         expected: &'static str,
     },
+    /// The columns are not separated by commas.
+    #[error("the columns are separated by {separator}, not by commas")]
+    OtherSeparator {
+        /// What stands between them.
+        separator: &'static str,
+    },
     /// Something that is no text, and no pickle of a kind that can be read.
     #[error("this is {what}, which is none of the files that can be read")]
     UnknownBinary {
@@ -278,6 +284,9 @@ pub enum ErrorKind {
     /// A page that is no report of Lowtide.
     #[error("this page is not a report of Lowtide")]
     NoReport,
+    /// A page about a program that was watched: it has no blocks, only how much memory there was over time.
+    #[error("this is a page of `lowtide watch`: it has the memory over time, but no tensor and no block")]
+    WatchPage,
     /// A report that ends before its data does.
     #[error("the report ends too early")]
     TruncatedReport,

@@ -110,12 +110,21 @@ impl Header {
             Dialect::Trace
         } else if [ID, LOWER, UPPER, SIZE].into_iter().filter(|names| has(names)).count() >= 3 {
             Dialect::Lifetimes
+        } else if let Some(separator) = self.other_separator() {
+            return Err(Error::at(self.row, ErrorKind::OtherSeparator { separator }));
         } else {
             let kind = ErrorKind::UnknownHeader { found: shorten_message(&self.raw), expected: EXPECTED };
             return Err(Error::at(self.row, kind));
         };
         self.require_unique()?;
         Ok(dialect)
+    }
+
+    /// What separates the columns of a header that is one column by its commas.
+    fn other_separator(&self) -> Option<&'static str> {
+        let count = |letter| self.raw.matches(letter).count();
+        let others = [(';', "semicolons"), ('\t', "tabs")];
+        others.into_iter().find(|&(letter, _)| self.names.len() == 1 && count(letter) >= 2).map(|(_, words)| words)
     }
 }
 
@@ -145,6 +154,14 @@ mod tests {
              `event,id,bytes,stream` (a trace)"
         );
         assert_eq!(error.row, Some(1));
+    }
+
+    #[test]
+    fn other_separators_than_commas_are_named() {
+        for (text, expected) in [("id;lower;upper;size", "semicolons"), ("event\tid\tbytes\tstream", "tabs")] {
+            let error = header(text).unwrap().dialect().unwrap_err();
+            assert!(matches!(error.kind, ErrorKind::OtherSeparator { separator } if separator == expected), "{error}");
+        }
     }
 
     #[test]

@@ -14,6 +14,27 @@ const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 /// How many bytes of a text are in its header, and so never zero.
 const TOLD_BY: usize = 16;
 const OLD_PICKLE: &str = "a pickle of protocol 0 or 1";
+pub(crate) const PROGRAM: &str = "a program or a library";
+pub(crate) const SAVED: &str = "a zip archive, as `torch.save` writes it";
+/// Files that other programs compress.
+pub(crate) const COMPRESSED: [&str; 3] = ["compressed by zstd", "compressed by xz", "compressed by bzip2"];
+/// What other files begin with.
+const KNOWN: [(&[u8], &str); 14] = [
+    (b"PK\x03\x04", SAVED),
+    (b"\x7fELF", PROGRAM),
+    (b"\x28\xb5\x2f\xfd", COMPRESSED[0]),
+    (b"\xfd7zXZ\0", COMPRESSED[1]),
+    (b"BZh", COMPRESSED[2]),
+    (b"PAR1", "a Parquet file"),
+    (b"SQLite format 3\0", "an SQLite database, as Nsight Systems exports it"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"(dp", OLD_PICKLE),
+    (b"(lp", OLD_PICKLE),
+    (b"}q", OLD_PICKLE),
+    (b"]q", OLD_PICKLE),
+];
 
 /// An input whose kind is not yet known.
 pub(crate) enum Opened<'a> {
@@ -49,21 +70,17 @@ pub(crate) fn open<'a>(reader: impl Read + 'a) -> Result<Opened<'a>, Error> {
 
 /// What a file is that can be none of the inputs, where its first bytes tell.
 fn known_binary(start: &[u8]) -> Option<&'static str> {
-    const KNOWN: [(&[u8], &str); 8] = [
-        (b"PK\x03\x04", "a zip archive, as `torch.save` writes it"),
-        (b"\x89PNG", "a PNG image"),
-        (b"\x89HDF", "an HDF5 file"),
-        (b"\x93NUMPY", "a NumPy array"),
-        (b"(dp", OLD_PICKLE),
-        (b"(lp", OLD_PICKLE),
-        (b"}q", OLD_PICKLE),
-        (b"]q", OLD_PICKLE),
-    ];
     let known = KNOWN.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, what)| what);
-    let is_text = start.first() == Some(&snapshot::FIRST_BYTE)
-        || UTF_16.iter().any(|mark| start.starts_with(mark))
-        || !start.iter().take(TOLD_BY).any(|&byte| byte == 0);
-    known.or_else(|| (!is_text).then_some("a binary file"))
+    known.or_else(|| (!is_text(start)).then_some("a binary file"))
+}
+
+/// Text has no zeros, and hardly any other bytes that only steer a terminal.
+fn is_text(start: &[u8]) -> bool {
+    if start.first() == Some(&snapshot::FIRST_BYTE) || UTF_16.iter().any(|mark| start.starts_with(mark)) {
+        return true;
+    }
+    let is_control = |&&byte: &&u8| byte < b' ' && !byte.is_ascii_whitespace();
+    !start.iter().take(TOLD_BY).any(|&byte| byte == 0) && start.iter().filter(is_control).count() * 20 <= start.len()
 }
 
 /// The whole text without a byte order mark.
@@ -98,7 +115,10 @@ mod tests {
         for (start, expected) in [
             (&b"PK\x03\x04\x14\0"[..], "a zip archive, as `torch.save` writes it"),
             (b"\x89PNG\r\n\x1a\n\0\0\0\r", "a PNG image"),
-            (b"\x7fELF\x02\x01\x01\0", "a binary file"),
+            (b"\x7fELF\x02\x01\x01\0", "a program or a library"),
+            (b"\x28\xb5\x2f\xfd\x04", "compressed by zstd"),
+            (b"\x01\x02\x03\x04\x05binary\x06", "a binary file"),
+            (b"\0\x01", "a binary file"),
             (b"(dp0\nVsegments\n", "a pickle of protocol 0 or 1"),
             (b"}q\0(X", "a pickle of protocol 0 or 1"),
         ] {

@@ -11,6 +11,9 @@ use crate::{Error, ErrorKind, Run, limits, usage, write_usage};
 /// What stands around each usage in a report: base64 of a usage file lies between them.
 pub const USAGE_ELEMENT: [&str; 2] = ["<script type=\"application/x-lowtide-usage\">", "</script>"];
 
+/// What a page about a program that was watched has instead.
+const WATCH_ELEMENT: &str = "<script type=\"application/x-lowtide-watch\"";
+
 /// How a report says who made it.
 const GENERATOR: &str = "content=\"lowtide";
 
@@ -33,6 +36,9 @@ pub(crate) fn read(start: Vec<u8>, rest: impl Read) -> Result<Vec<Run>, Error> {
     let [open, close] = USAGE_ELEMENT;
     if !page.contains(GENERATOR) && !page.contains(open) {
         return Err(Error::new(ErrorKind::NoReport));
+    }
+    if page.contains(WATCH_ELEMENT) && !page.contains(open) {
+        return Err(Error::new(ErrorKind::WatchPage));
     }
     // A run may be missing without a trace where the end is.
     if !page.trim_ascii_end().ends_with("</html>") {
@@ -84,6 +90,8 @@ mod tests {
     fn other_pages_and_cut_ones_are_told_apart() {
         let error = |text: &str| Input::read(text.as_bytes()).unwrap_err().kind;
         assert!(matches!(error("<!doctype html><html><p>hello</html>"), ErrorKind::NoReport));
+        let watched = page(&[]).replace("<script>", &format!("{WATCH_ELEMENT} id=\"scene\">"));
+        assert!(matches!(error(&watched), ErrorKind::WatchPage));
         let whole = page(&[run("a")]);
         let named = whole.find(GENERATOR).unwrap() + GENERATOR.len();
         for end in 1..whole.len() - "</html>\n".len() {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use lowtide_core::{Absence, Bond, BufferIndex, Bytes, Change, Family, Lateness, Problem, Release, Remedy};
+use lowtide_core::{Absence, Bond, BufferIndex, Bytes, Change, Family, Lateness, Problem, Release, Remedy, Usage};
 
 /// The most remedies told, and the most of one kind.
 const MOST: usize = 10;
@@ -22,11 +22,15 @@ struct Choice {
     reach: Vec<BufferIndex>,
 }
 
-/// The remedies to tell: leaks, which grow without end, and then those that save most.
-pub(super) fn chosen(problem: &Problem, remedies: Vec<Remedy>) -> Vec<Remedy> {
+/// The remedies to tell: leaks, which grow without end, and then those that save most. Without a clock nobody knows whether
+/// a link is fast enough for a swap, so that swaps come last.
+pub(super) fn chosen(usage: &Usage, remedies: Vec<Remedy>) -> Vec<Remedy> {
+    let problem = &usage.problem;
+    let is_doubtful = |choice: &Choice| usage.clock.is_none() && matches!(choice.remedy.change, Change::Swap { .. });
     let mut choices: Vec<Choice> = remedies.into_iter().map(|remedy| choice(problem, remedy)).collect();
     choices.sort_by(|a, b| {
-        let key = |choice: &Choice| (!is_leak(choice), Reverse(choice.remedy.saves), choice.cost, choice.kind);
+        let rank = |choice: &Choice| (!is_leak(choice), is_doubtful(choice));
+        let key = |choice: &Choice| (rank(choice), Reverse(choice.remedy.saves), choice.cost, choice.kind);
         key(a).cmp(&key(b)).then_with(|| a.reach.cmp(&b.reach))
     });
     let mut cheapest: BTreeMap<u8, Bytes> = BTreeMap::new();

@@ -3,19 +3,18 @@
 use lowtide_core::{Alike, Explanation, Usage};
 
 use super::words;
-use crate::ink::WIDTH;
-use crate::{Finding, Findings, Ink, counted, thousands};
+use crate::{Finding, Findings, Sheet, counted, thousands};
 
 /// Rows of each part.
 const ROWS: usize = 12;
 
-/// `explanation` in lines of at most eighty characters, where words are not longer than that.
-pub fn explained(usage: &Usage, explanation: &Explanation, ink: Ink) -> Vec<String> {
+/// `explanation` in lines as long as `sheet` is wide, where words are not longer than that.
+pub fn explained(usage: &Usage, explanation: &Explanation, sheet: Sheet) -> Vec<String> {
     let findings = Findings::new(usage, explanation);
-    let mut lines = alive(usage, explanation);
-    lines.extend(late(&findings.late));
-    lines.extend(remedies(&findings.remedies));
-    lines.iter().map(|line| ink.written(line)).collect()
+    let mut lines = alive(usage, explanation, sheet);
+    lines.extend(late(&findings.late, sheet));
+    lines.extend(remedies(&findings.remedies, sheet));
+    lines.iter().map(|line| sheet.written(line)).collect()
 }
 
 /// The moment, as parts of a headline.
@@ -35,7 +34,7 @@ pub fn moment_parts(usage: &Usage, explanation: &Explanation) -> Vec<String> {
     [Some(now), highest, planned].into_iter().flatten().collect()
 }
 
-fn alive(usage: &Usage, explanation: &Explanation) -> Vec<String> {
+fn alive(usage: &Usage, explanation: &Explanation, sheet: Sheet) -> Vec<String> {
     let total = explanation.moment.live.get().max(1);
     let count = explanation.alive.len();
     let mut lines = vec![format!("alive at this moment: {}, by size and place", counted(count, "buffer"))];
@@ -53,7 +52,7 @@ fn alive(usage: &Usage, explanation: &Explanation) -> Vec<String> {
             (count, Some(place)) => format!("{} × {place}", thousands(count)),
             (count, None) => format!("{} × {}", thousands(count), usage.problem.buffer(first).size),
         };
-        lines.push(cut(&format!(
+        lines.push(sheet.cut(&format!(
             "  {:>10} {share:>5.1}% {:>11} {:>11}  {what}",
             bytes.to_string(),
             words::event(since),
@@ -76,68 +75,25 @@ fn file_name(place: &str) -> &str {
     file.rfind('/').map_or(place, |slash| &place[slash + 1..])
 }
 
-fn late(late: &[String]) -> Vec<String> {
+fn late(late: &[String], sheet: Sheet) -> Vec<String> {
     if late.is_empty() {
         return Vec::new();
     }
     let mut lines = vec![String::new(), "freed too late".to_owned()];
-    lines.extend(late.iter().take(ROWS).flat_map(|text| wrapped(text, "  - ", "    ")));
+    lines.extend(late.iter().take(ROWS).flat_map(|text| sheet.wrapped(text, "  - ", "    ")));
     if late.len() > ROWS {
         lines.push(format!("  +{} more", thousands(late.len() - ROWS)));
     }
     lines
 }
 
-fn remedies(remedies: &[Finding]) -> Vec<String> {
+fn remedies(remedies: &[Finding], sheet: Sheet) -> Vec<String> {
     if remedies.is_empty() {
         return vec![String::new(), "no single change was found that lowers the peak".to_owned()];
     }
     let mut lines = vec![String::new(), "what would lower the peak, one change at a time".to_owned()];
     for (place, Finding { saves, leaves, text }) in remedies.iter().enumerate() {
-        lines.extend(wrapped(&format!("−{saves}, to {leaves}: {text}"), &format!("{:>3}. ", place + 1), "     "));
+        lines.extend(sheet.wrapped(&format!("−{saves}, to {leaves}: {text}"), &format!("{:>3}. ", place + 1), "     "));
     }
     lines
-}
-
-fn cut(line: &str) -> String {
-    if line.chars().count() <= WIDTH {
-        return line.to_owned();
-    }
-    line.chars().take(WIDTH - 1).chain(['…']).collect()
-}
-
-/// `text` broken between words; a word that is too long gets a line of its own.
-fn wrapped(text: &str, first: &str, others: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(std::mem::replace(&mut line, others.to_owned()));
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    lines.push(line);
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_broken_between_words() {
-        let text = "word ".repeat(40);
-        let lines = wrapped(text.trim_end(), " 1. ", "    ");
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH));
-        assert_eq!(lines.iter().map(|line| line.matches("word").count()).sum::<usize>(), 40);
-        assert!(lines[1].starts_with("    word"));
-        let long = "x".repeat(100);
-        assert_eq!(wrapped(&format!("a {long} b"), "", ""), ["a", &long, "b"]);
-    }
 }

@@ -131,7 +131,8 @@ fn swap(usage: &Usage, moment: i64, family: &Family, absences: &[Absence], per_s
         format!("each for a part of the time {when}, {length} in all")
     };
     let often = if usage.steps.is_empty() { "in all" } else { "a step" };
-    format!("swap: move {what} to the host and back, {away}; {per_step} {often} each way")
+    let doubt = if usage.clock.is_none() { "; without times, nobody knows whether a link is fast enough" } else { "" };
+    format!("swap: move {what} to the host and back, {away}; {per_step} {often} each way{doubt}")
 }
 
 /// An event's number.

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use lowtide_core::{StepIndex, Trace};
 use lowtide_formats::Input;
 
-use crate::Failure;
 use crate::console::show;
 use crate::input::question::{Part, Question, Terms};
 use crate::input::source::Source;
 use crate::verbs::bench::synthetic::Synthetic;
+use crate::{Console, Failure};
 
 /// One thing to plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,14 +41,14 @@ impl Instance {
     }
 
     /// Reads or makes the problem.
-    pub fn ask(&self, terms: &Terms, seed: u64) -> Result<Asked, Failure> {
+    pub fn ask(&self, terms: &Terms, seed: u64, console: &mut Console) -> Result<Asked, Failure> {
         match self {
             Self::Made(synthetic) => {
                 let question = Question::made(self.name(), synthetic.problem(seed), terms)?;
                 Ok(Asked { question, label: self.name(), step: None })
             }
             Self::File { path, label } => {
-                let input = Source::File(path.clone()).read(Input::read)?;
+                let input = Source::File(path.clone()).read(console, Input::read)?;
                 let step = match &input {
                     Input::Trace(trace) => terms.part.step.or_else(|| middle_step(trace)),
                     _ => None,

@@ -5,12 +5,14 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::instances::{self, Asked, Instance};
 use super::report::{Report, Row, Skipped};
 use super::rival::{Attempt, Challenge, NotFound, Rival};
 use super::table;
+use crate::arguments::typed::Typed;
+use crate::arguments::view::Readers;
 use crate::console::Emphasis;
 use crate::console::show;
 use crate::input::question::Terms;
@@ -38,12 +40,8 @@ pub struct Arguments {
     /// Also plan a made problem of N buffers, of which about ALIVE (5000) live at once; may be given several times
     #[arg(long, value_name = "N[:ALIVE]")]
     synthetic: Vec<Synthetic>,
-    /// What stdout gets
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "json")]
-    format: Format,
-    /// Short for --format json
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    readers: Readers,
 }
 
 const STEP: &str = "The step of recorded runs, instead of the middle one of each";
@@ -62,16 +60,6 @@ A rival's command is given
   {time}      the seconds it should take; use `timeout` if it does not keep them
 and its plans are judged by the same validator. CPU seconds are user and system
 time together: around the solve, or of the rival's whole command.";
-
-/// What stdout gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// A table
-    #[default]
-    Text,
-    /// One object with all of it
-    Json,
-}
 
 /// Plans everything and prints the table.
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
@@ -125,7 +113,7 @@ impl Bench<'_> {
 
     fn row(&mut self, instance: &Instance, place: &str, console: &mut Console) -> Result<Row, Failure> {
         let effort = &self.arguments.effort;
-        let asked = instance.ask(&self.arguments.terms, effort.seed)?;
+        let asked = instance.ask(&self.arguments.terms, effort.seed, console)?;
         let problem = asked.question.problem();
         let (solved, cpu_seconds) = measured(Who::Own, || effort.solve(problem, &format!("{place} {}", asked.label)));
         let solved = solved.map_err(|error| Failure::solve(&instance.name(), error))?;
@@ -145,7 +133,7 @@ impl Bench<'_> {
     /// Has every rival try; one whose command is not there is tried no more.
     fn challenge(&mut self, asked: &Asked, summary: &Summary, console: &mut Console) -> Vec<Attempt> {
         let problem = asked.question.problem();
-        let capacity = self.arguments.terms.capacity.unwrap_or(summary.lower_bound);
+        let capacity = self.arguments.terms.capacity.as_ref().map_or(summary.lower_bound, Typed::value);
         let time = self.arguments.effort.time_limit().unwrap_or(Duration::from_secs(5));
         let mut attempts = Vec::new();
         let rivals_skipped = &mut self.report.rivals_skipped;
@@ -185,7 +173,7 @@ impl Bench<'_> {
         }
         let names: Vec<String> = self.rivals.iter().map(|rival| rival.name.clone()).collect();
         self.report.add_up(&names);
-        if self.arguments.json || self.arguments.format == Format::Json {
+        if self.arguments.readers.are_scripts() {
             console.print_json(&self.report)?;
         } else {
             self.print(console)?;

@@ -113,6 +113,7 @@ impl Arguments {
             skipped.push(Skipped { name: "recorded runs".to_owned(), reason });
         }
         let mut runs = Vec::new();
+        let before = skipped.len();
         for instance in instances::find(&paths)? {
             let Instance::File { path, label } = instance else { continue };
             match Recorded::read(&Source::File(path), console) {
@@ -122,6 +123,11 @@ impl Arguments {
                     skipped.push(Skipped { name: label, reason: failure.to_string() });
                 }
             }
+        }
+        if runs.is_empty() && !self.paths.is_empty() {
+            let files = show::counted(skipped.len() - before, "file");
+            let hint = "give a trace or a PyTorch snapshot, or a folder with some";
+            return Err(Failure::usage(format!("no recorded run was given; {files} skipped"), hint));
         }
         Ok(runs)
     }

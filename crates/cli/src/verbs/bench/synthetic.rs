@@ -1,4 +1,4 @@
-//! Problems made by chance, of any size: short and long lives mixed so that about the same number of buffers is
+//! Random problems of any size: short and long lives mixed so that about the same number of buffers is
 //! alive at any time. The same numbers give the same problem everywhere.
 
 use std::str::FromStr;

@@ -2,10 +2,11 @@
 
 use lowtide_core::{BufferIndex, Bytes, Pool, Problem};
 use lowtide_plan::{Blame, Fits, Stopped};
+use lowtide_report::{Ink, Sheet};
 
 use super::Summary;
-use crate::console::Emphasis;
 use crate::console::show;
+use crate::console::{Emphasis, width};
 use crate::planning::solving::Solved;
 use crate::{Console, Failure};
 
@@ -67,8 +68,14 @@ pub(super) fn answer(problem: &Problem, solved: &Solved, summary: &Summary) -> S
     }
 }
 
-/// `peak 21.0 GiB · lower bound 21.0 GiB · optimal · without reuse 301.4 GiB · 0.4 s`.
-pub(crate) fn headline(summary: &Summary) -> String {
+/// `peak 21.0 GiB · lower bound 21.0 GiB · optimal · without reuse 301.4 GiB · 0.4 s`, on as many lines as a terminal needs.
+fn headline(summary: &Summary) -> String {
+    let parts = headline_parts(summary);
+    width().map_or_else(|| parts.join(" · "), |width| Sheet::new(Ink::Unicode, Some(width)).headline(&parts).join("\n"))
+}
+
+/// The numbers that matter, as parts of a headline.
+pub(crate) fn headline_parts(summary: &Summary) -> Vec<String> {
     let peak = summary.peak.unwrap_or_default();
     let capacity = summary.capacity.map(|capacity| format!("fits in {capacity}"));
     let parts = [
@@ -78,7 +85,7 @@ pub(crate) fn headline(summary: &Summary) -> String {
         Some(format!("without reuse {}", summary.naive)),
         Some(show::seconds(summary.seconds)),
     ];
-    capacity.into_iter().chain(parts.into_iter().flatten()).collect::<Vec<_>>().join(" · ")
+    capacity.into_iter().chain(parts.into_iter().flatten()).collect()
 }
 
 fn quality(summary: &Summary, peak: Bytes) -> String {
@@ -92,9 +99,17 @@ fn quality(summary: &Summary, peak: Bytes) -> String {
     }
 }
 
+/// That there is no plan because buffers are pinned over each other.
+pub(crate) fn contradiction(problem: &Problem, blame: &Blame) -> String {
+    let names: Vec<String> =
+        blame.buffers.iter().map(|&buffer| format!("`{}`", show::name(&problem.buffer(buffer).id))).collect();
+    let who = if names.is_empty() { String::new() } else { format!(" {}", names.join(" and ")) };
+    format!("no plan: buffers{who} are pinned over each other while both are alive")
+}
+
 fn refusal(problem: &Problem, solved: &Solved, summary: &Summary, blame: &Blame) -> String {
     let Some(plan) = &solved.outcome.plan else {
-        return "no plan: buffers are pinned over each other while both are alive".to_owned();
+        return contradiction(problem, blame);
     };
     if let Some(capacity) = summary.capacity {
         let (needs, over) = (summary.lower_bound, summary.lower_bound.saturating_sub(capacity));

@@ -7,7 +7,7 @@ use lowtide_core::Bytes;
 use lowtide_replay::{Replay, ReplayError, Setting, Strategy, Sweep, SweepProgress, sweep};
 use serde::Serialize;
 
-use super::numbers::Numbers;
+use super::outcome::Numbers;
 use super::text::{count, percent};
 use super::{Stage, failure, write};
 use crate::atomic_file::Target;
@@ -141,18 +141,18 @@ fn swept(stage: &Stage<'_>, found: &Sweep, own: &Own) -> Swept {
 const ROWS: usize = 5;
 
 fn show(stage: &Stage<'_>, swept: &Swept, console: &mut Console) -> Result<(), Failure> {
-    let ink = stage.arguments.view.ink();
+    let sheet = stage.arguments.view.sheet();
     let best = &swept.best;
     let (emphasis, headline) = headline(swept);
-    for line in ink.headline(&headline) {
+    for line in sheet.headline(&headline) {
         let line = console.paint(emphasis, line);
         console.print(line)?;
     }
     let about = [format!("{} tried", show::counted(swept.tried, "setting")), format!("{} alive at once", best.bound)];
-    console.print(ink.headline(&about).join("\n"))?;
+    console.print(sheet.headline(&about).join("\n"))?;
     console.print("")?;
     for line in columns::aligned(&cells(swept)) {
-        console.print(ink.written(&line))?;
+        console.print(sheet.written(&line))?;
     }
     console.print("")?;
     let line = best.alloc_conf.as_deref().unwrap_or_default();
@@ -213,7 +213,7 @@ fn cells(swept: &Swept) -> Vec<Vec<String>> {
 fn next(stage: &Stage<'_>, swept: &Swept) -> String {
     let line = swept.best.alloc_conf.as_deref().unwrap_or_default();
     if !swept.best.fits() {
-        format!("`lowtide explain {}` tells what would lower the peak", stage.source.typed())
+        format!("`lowtide explain {}` says what would lower the peak", stage.source.typed())
     } else if line == swept.base_alloc_conf {
         format!("`{}` shows what other allocators do", stage.typed(""))
     } else {

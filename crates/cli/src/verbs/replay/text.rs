@@ -2,7 +2,7 @@
 
 use lowtide_core::Bytes;
 
-use super::numbers::{Numbers, OutOfMemory};
+use super::outcome::{Numbers, OutOfMemory};
 use super::{Choice, Stage};
 use crate::atomic_file::Target;
 use crate::console::Emphasis;
@@ -12,13 +12,13 @@ use crate::{Console, Failure};
 /// Prints what was played.
 pub(super) fn compared(stage: &Stage<'_>, played: &[Numbers], console: &mut Console) -> Result<(), Failure> {
     let Some(best) = best(played) else { return Ok(()) };
-    let ink = stage.arguments.view.ink();
+    let sheet = stage.arguments.view.sheet();
     let emphasis = if played.iter().all(Numbers::fits) { Emphasis::Strong } else { Emphasis::Bad };
-    for line in ink.headline(&headline(stage, played, best)) {
+    for line in sheet.headline(&headline(stage, played, best)) {
         let line = console.paint(emphasis, line);
         console.print(line)?;
     }
-    let mut lines = vec![ink.headline(&about(best)).join("\n"), String::new()];
+    let mut lines = vec![sheet.headline(&about(best)).join("\n"), String::new()];
     lines.extend(table(played));
     lines.push(String::new());
     lines.extend(played.iter().filter_map(|numbers| Some(refusal(numbers.strategy, numbers.out_of_memory.as_ref()?))));
@@ -28,7 +28,7 @@ pub(super) fn compared(stage: &Stage<'_>, played: &[Numbers], console: &mut Cons
     if lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
-    lines.iter().try_for_each(|line| console.print(ink.written(line)))
+    lines.iter().try_for_each(|line| console.print(sheet.written(line)))
 }
 
 /// What was written, and the command to type next.
@@ -37,7 +37,7 @@ pub(super) fn next(stage: &Stage<'_>, played: &[Numbers], target: Option<&Target
     let next = if stage.arguments.strategy != Choice::All {
         format!("`{}` compares it with others", stage.typed(""))
     } else if played.iter().all(|numbers| !numbers.fits()) {
-        format!("`lowtide explain {}` tells what would lower the peak", stage.source.typed())
+        format!("`lowtide explain {}` says what would lower the peak", stage.source.typed())
     } else {
         format!("`{}` finds PyTorch's best setting for it", stage.typed(" --sweep"))
     };
@@ -49,7 +49,13 @@ fn best(played: &[Numbers]) -> Option<&Numbers> {
 }
 
 fn headline(stage: &Stage<'_>, played: &[Numbers], best: &Numbers) -> Vec<String> {
-    let limit = stage.arguments.device.device_memory.map(|memory| format!(" in {memory}")).unwrap_or_default();
+    let limit = stage
+        .arguments
+        .device
+        .device_memory
+        .as_ref()
+        .map(|memory| format!(" in {}", memory.value()))
+        .unwrap_or_default();
     if let [one] = played {
         let answer = match &one.out_of_memory {
             Some(_) => format!("{} does not fit{limit}", one.strategy),
@@ -93,7 +99,6 @@ fn about(numbers: &Numbers) -> Vec<String> {
 }
 
 const HEADER: [&str; 7] = ["allocator", "reserved", "wasted", "driver calls", "from step 3", "cost", "waits"];
-/// Not padded, because it differs from run to run.
 const LAST: &str = "per op";
 
 /// A row per allocator.
@@ -112,8 +117,8 @@ fn table(played: &[Numbers]) -> Vec<String> {
     let mut cells = vec![HEADER.map(str::to_owned).to_vec()];
     cells.extend(played.iter().map(row));
     let last = played.iter().map(|numbers| format!("{:.0} ns", numbers.ns_per_op));
-    let last = [LAST.to_owned()].into_iter().chain(last);
-    columns::aligned(&cells).into_iter().zip(last).map(|(line, last)| format!("{line}  {last}")).collect()
+    let last: Vec<String> = [LAST.to_owned()].into_iter().chain(last).collect();
+    columns::aligned_before(&cells, &last)
 }
 
 fn refusal(strategy: &str, refused: &OutOfMemory) -> String {
@@ -128,7 +133,7 @@ fn refusal(strategy: &str, refused: &OutOfMemory) -> String {
     let block = show::name(block);
     format!(
         "{strategy} has no room for `{block}` ({bytes}){device}: {place}, {step}{round}\n  \
-         {requested} were alive there and {reserved} reserved"
+         {requested} were alive at this point and {reserved} reserved"
     )
 }
 
@@ -139,18 +144,24 @@ fn verdict(played: &[Numbers], best: &Numbers) -> String {
     }
     let others = played.iter().filter(|numbers| numbers.fits() && *numbers != best);
     let Some(next) = others.min_by_key(|numbers| numbers.rank()) else {
-        return format!("{} serves this run best: no other fits", best.strategy);
+        return format!("Best: {}. No other fits.", best.strategy);
     };
     let more = next.peak_reserved.saturating_sub(best.peak_reserved);
     let calls = |numbers: &Numbers| count(numbers.driver_calls);
     let why = if more > Bytes::ZERO {
-        format!("it reserves least; {} takes {more} more", next.strategy)
+        format!("It reserves least; {} reserves {more} more.", next.strategy)
     } else if next.driver_ns > best.driver_ns {
-        format!("{} reserves as little, with {} driver calls for {}", next.strategy, calls(next), calls(best))
+        let calls = format!("{} driver calls against {}", calls(next), calls(best));
+        format!("{} reserves the same but makes {calls}.", capitalised(next.strategy))
     } else {
-        format!("none reserves less, and {} is as good", next.strategy)
+        format!("{} is as good.", capitalised(next.strategy))
     };
-    format!("{} serves this run best: {why}", best.strategy)
+    format!("Best: {}. {why}", best.strategy)
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 /// `0.4%`; two decimals below a tenth, so that little is told from nothing.

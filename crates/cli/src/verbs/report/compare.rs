@@ -117,10 +117,10 @@ pub(super) fn run(
 
 fn show(two: &Two, by: Grouping, arguments: &Arguments, console: &mut Console) -> Result<(), Failure> {
     let emphasis = if two.too_much == Some(true) { Emphasis::Bad } else { Emphasis::Strong };
-    let ink = arguments.view.ink();
+    let sheet = arguments.view.sheet();
     let (before, after) = (two.before.live_peak, two.after.live_peak);
-    console.print(ink.written(&format!("{} → {}", show::name(&two.before.name), show::name(&two.after.name))))?;
-    for line in ink.headline(&[format!("peak {before} → {after}"), change(before, after)]) {
+    console.print(sheet.written(&format!("{} → {}", show::name(&two.before.name), show::name(&two.after.name))))?;
+    for line in sheet.headline(&[format!("peak {before} → {after}"), change(before, after)]) {
         let line = console.paint(emphasis, line);
         console.print(line)?;
     }
@@ -132,14 +132,14 @@ fn show(two: &Two, by: Grouping, arguments: &Arguments, console: &mut Console) -
     ];
     for (what, before, after) in rows {
         if before.is_some() || after.is_some() {
-            console.print(ink.written(&row(before, after, what)))?;
+            console.print(sheet.written(&row(before, after, what)))?;
         }
     }
     console.print(format!("\nalive at the two peaks, by {}", by.name()))?;
     let (shown, rest) = two.groups.split_at(two.groups.len().min(ROWS));
     for difference in shown {
         let key = if difference.key.is_empty() { "(unknown)" } else { &difference.key };
-        console.print(ink.written(&row(
+        console.print(sheet.written(&row(
             Some(difference.before),
             Some(difference.after),
             &show::name_within(key, NAME),
@@ -148,7 +148,7 @@ fn show(two: &Two, by: Grouping, arguments: &Arguments, console: &mut Console) -
     if !rest.is_empty() {
         let sum = |of: fn(&Difference) -> Bytes| Some(rest.iter().map(of).sum());
         let name = format!("+{} that changed less", show::thousands(rest.len()));
-        console.print(ink.written(&row(sum(|rest| rest.before), sum(|rest| rest.after), &name)))?;
+        console.print(sheet.written(&row(sum(|rest| rest.before), sum(|rest| rest.after), &name)))?;
     }
     if let (Some(tolerance), Some(too_much)) = (arguments.fail_over, two.too_much) {
         let verdict = if too_much { "rose by more than" } else { "did not rise by more than" };
