@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 use nix::pty::openpty;
@@ -22,7 +21,7 @@ fn every_verb_that_reads_says_so_on_a_terminal() {
             .spawn()
             .unwrap();
         // Ctrl-D on an empty line is the end.
-        let mut keys = File::from(OwnedFd::from(terminal.master));
+        let mut keys = File::from(terminal.master);
         keys.write_all(&[4]).unwrap();
         let output = child.wait_with_output().unwrap();
         let talk = String::from_utf8(output.stderr).unwrap();
