@@ -116,7 +116,7 @@ impl Segments {
 
     /// Where a block goes: in free memory, or in memory that is made for it.
     fn place(&self, state: &mut State, size: u64, align: u64) -> Result<u64, SourceError> {
-        let class = if size < SMALL { Class::Small } else { Class::Large };
+        let class = if size < SMALL && align <= SMALL { Class::Small } else { Class::Large };
         if let Some(start) = state.runs.take(size, align, class) {
             return Ok(start);
         }
@@ -149,7 +149,7 @@ impl State {
     }
 
     fn live(&mut self, address: Address) -> Result<&mut Block, Error> {
-        let freed = self.runs.contain(address.0);
+        let freed = self.runs.is_free(address.0);
         match self.blocks.get_mut(&address.0) {
             Some(block) if !block.is_pending => Ok(block),
             Some(_) => Err(Error::DoubleFree { address }),
@@ -161,13 +161,14 @@ impl State {
 
 impl Pool for Segments {
     fn alloc(&self, request: &Request) -> Result<Address, Error> {
-        let (bytes, align) = (request.bytes, request.align.get().max(UNIT));
+        let (bytes, align) = (request.bytes, request.align.get());
         if bytes == Bytes::ZERO {
             return Err(Error::ZeroSize);
         }
         if !align.is_power_of_two() {
             return Err(Error::BadAlignment { align });
         }
+        let align = align.max(UNIT);
         let capacity = self.source.describe().capacity.unwrap_or(Bytes::new(1 << 60));
         if bytes.get().max(align) > capacity.get() {
             return Err(Error::TooLarge { asked: bytes, capacity });

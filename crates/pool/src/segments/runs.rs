@@ -71,9 +71,9 @@ impl SegmentRuns {
         self.insert(from, to - from);
     }
 
-    /// Whether an address lies in a segment.
-    pub(super) fn contain(&self, address: u64) -> bool {
-        self.segments.range(..=address).next_back().is_some_and(|(&start, &(bytes, _))| address - start < bytes)
+    /// Whether an address lies in free memory of a segment.
+    pub(super) fn is_free(&self, address: u64) -> bool {
+        self.free.range(..=address).next_back().is_some_and(|(&start, &length)| address - start < length)
     }
 
     /// The segments.

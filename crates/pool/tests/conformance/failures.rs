@@ -12,21 +12,24 @@ use proptest::test_runner::TestRunner;
 
 use crate::bench::MakePool;
 use crate::programs::{made_up, program};
-use crate::sources::options;
+use crate::sources::MakeOptions;
 
 const MIB: u64 = 1 << 20;
 
 /// Runs each program with its first call of the source failing, with the second, and so on until none is left.
-pub fn whichever_call_of_the_source_fails_the_pool_goes_on(pool: MakePool) {
+pub fn whichever_call_of_the_source_fails_the_pool_goes_on(pool: MakePool, device: MakeOptions) {
     let mut broken = Vec::new();
     for (name, program) in [("crowd", crowd()), ("steps", steps()), ("made up", made_up(7, 120))] {
         for failure in [Failure::OutOfMemory, Failure::Refused] {
             for nth in 1.. {
                 let plan = FailPlan::new(FailWhen::Nth(nth)).with(failure);
-                match play(pool, plan, &program) {
+                match play(pool, device, plan, &program) {
                     Ok(0) => break,
                     Ok(_) => {}
-                    Err(why) => broken.push(format!("{name}, {failure:?} at call {nth}: {why}")),
+                    Err(why) => {
+                        broken.push(format!("{name}, {failure:?} at call {nth}: {why}"));
+                        break;
+                    }
                 }
             }
         }
@@ -34,23 +37,23 @@ pub fn whichever_call_of_the_source_fails_the_pool_goes_on(pool: MakePool) {
     assert!(broken.is_empty(), "{} in all: {broken:#?}", broken.len());
 }
 
-pub fn calls_of_the_source_that_fail_at_random_lose_nothing(pool: MakePool) {
+pub fn calls_of_the_source_that_fail_at_random_lose_nothing(pool: MakePool, device: MakeOptions) {
     let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
     let failures = (0..u64::MAX, 0..30_u64, any::<bool>());
     let played = runner.run(&(program(60), failures), |(program, (seed, percent, refuses))| {
         let when = FailWhen::Randomly { probability: percent as f64 / 100.0, seed };
         let plan = FailPlan::new(when).with(if refuses { Failure::Refused } else { Failure::OutOfMemory });
-        play(pool, plan, &program).map(|_| ()).map_err(TestCaseError::fail)
+        play(pool, device, plan, &program).map(|_| ()).map_err(TestCaseError::fail)
     });
     played.unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Plays a program on a source that fails by a plan, and says how often it did.
-fn play(pool: MakePool, plan: FailPlan, program: &Program) -> Result<u64, String> {
+fn play(pool: MakePool, device: MakeOptions, plan: FailPlan, program: &Program) -> Result<u64, String> {
     let fails_once = matches!(plan.when, FailWhen::Nth(_));
     // Contents cost time, and do not depend on how calls fail.
     let contents = plan.failure == Failure::Refused;
-    let device = SimulatedOptions { contents, capacity: Some(Bytes::new(128 * MIB)), ..options() };
+    let device = SimulatedOptions { contents, capacity: Some(Bytes::new(128 * MIB)), ..device() };
     let failing = Arc::new(Failing::new(Simulated::new(device).unwrap(), plan));
     let source = Arc::new(Watching::new(failing.clone()));
     match pool(source.clone()) {

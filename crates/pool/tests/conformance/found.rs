@@ -7,20 +7,20 @@ use lowtide_memory::{FailPlan, FailWhen, Failing, Simulated, SimulatedOptions};
 use lowtide_pool::program::{Ask, Op, Program, Subject, Watching, run};
 
 use crate::bench::MakePool;
-use crate::sources::options;
+use crate::sources::MakeOptions;
 
 const MIB: u64 = 1 << 20;
 
-pub fn programs_that_failed_once_pass(pool: MakePool) {
+pub fn programs_that_failed_once_pass(pool: MakePool, device: MakeOptions) {
     let broken: Vec<String> = programs()
         .into_iter()
-        .filter_map(|(name, ops)| play(pool, &Program { ops }).err().map(|why| format!("{name}: {why}")))
+        .filter_map(|(name, ops)| play(pool, device, &Program { ops }).err().map(|why| format!("{name}: {why}")))
         .collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-fn play(pool: MakePool, program: &Program) -> Result<(), String> {
-    let options = SimulatedOptions { contents: true, capacity: Some(Bytes::new(128 * MIB)), ..options() };
+fn play(pool: MakePool, device: MakeOptions, program: &Program) -> Result<(), String> {
+    let options = SimulatedOptions { contents: true, capacity: Some(Bytes::new(128 * MIB)), ..device() };
     let device = Arc::new(Failing::new(Simulated::new(options).unwrap(), FailPlan::new(FailWhen::Never)));
     let source = Arc::new(Watching::new(device.clone()));
     let pool = pool(source.clone()).unwrap();

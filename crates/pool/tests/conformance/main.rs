@@ -54,22 +54,25 @@ macro_rules! conform {
         }
     };
     ($strategy:ident: $($source:ident)*) => {
+        conform!($strategy: $($source)*; options);
+    };
+    ($strategy:ident: $($source:ident)*; $device:ident) => {
         mod $strategy {
             $(checks!(conformance $strategy $source;);)*
 
             #[test]
             fn whichever_call_of_the_source_fails_the_pool_goes_on() {
-                $crate::failures::whichever_call_of_the_source_fails_the_pool_goes_on($crate::strategies::$strategy);
+                $crate::failures::whichever_call_of_the_source_fails_the_pool_goes_on($crate::strategies::$strategy, $crate::sources::$device);
             }
 
             #[test]
             fn programs_that_failed_once_pass() {
-                $crate::found::programs_that_failed_once_pass($crate::strategies::$strategy);
+                $crate::found::programs_that_failed_once_pass($crate::strategies::$strategy, $crate::sources::$device);
             }
 
             #[test]
             fn calls_of_the_source_that_fail_at_random_lose_nothing() {
-                $crate::failures::calls_of_the_source_that_fail_at_random_lose_nothing($crate::strategies::$strategy);
+                $crate::failures::calls_of_the_source_that_fail_at_random_lose_nothing($crate::strategies::$strategy, $crate::sources::$device);
             }
         }
     };
@@ -81,6 +84,7 @@ conform!(arena);
 conform!(planned);
 conform!(planned_in_the_background simulated);
 conform!(planned_by_its_period simulated);
-conform!(segments: host_base_pages host_transparent_pages scratch_file);
+// A block of segments is the processor's: it is free when its copies are done, and not before.
+conform!(segments: host_base_pages host_transparent_pages scratch_file; instant);
 conform!(host_arena has its own memory);
 conform!(host_arena_planned has its own memory);

@@ -47,6 +47,14 @@ pub fn scratch_file() -> Option<Backing> {
     Backing::of(file).map(|backing| backing.percent(6))
 }
 
+/// How a simulated device works.
+pub type MakeOptions = fn() -> SimulatedOptions;
+
+/// What is queued on a simulated device is done at once.
+pub fn instant() -> SimulatedOptions {
+    SimulatedOptions { lag_ns: 0, ..SimulatedOptions::default() }
+}
+
 /// What is queued on a simulated device takes a microsecond.
 pub fn options() -> SimulatedOptions {
     SimulatedOptions { lag_ns: 1000, ..SimulatedOptions::default() }
