@@ -6,13 +6,13 @@
 //!
 //! ```
 //! use lowtide_core::{Buffer, Bytes, Lifetime, Problem, Usage};
-//! use lowtide_report::{Curve, Grouping, Ink, alive_at, terminal};
+//! use lowtide_report::{Curve, Grouping, Ink, Sheet, alive_at, terminal};
 //!
 //! let buffer = |id, lower, upper, size| Buffer::new(id, Lifetime { lower, upper }, Bytes::new(size));
 //! let usage = Usage::of(Problem::new(vec![buffer("a", 0, 3, 64), buffer("b", 2, 5, 32)]));
 //! assert_eq!(alive_at(&usage, 2).len(), 2);
 //! let live = Curve { points: [(0, 64), (2, 96), (3, 32), (5, 0)].map(|(time, bytes)| (time, Bytes::new(bytes))).into() };
-//! let lines = terminal(&usage, &live, Grouping::Size, Ink::Ascii);
+//! let lines = terminal(&usage, &live, Grouping::Size, Sheet::new(Ink::Ascii, Some(60)));
 //! assert!(lines.iter().any(|line| line.contains("peak at event 2")));
 //! ```
 
