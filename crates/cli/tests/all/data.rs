@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lowtide_testing::data;
+use lowtide_testing::{data, thorough};
 use serde_json::{Value, json};
 
 use super::support::{Folder, lowtide};
@@ -33,6 +33,9 @@ fn the_challenging_set_fits_one_mebibyte() {
 
 #[test]
 fn nine_of_the_challenging_set_are_proved_and_two_are_as_low_as_any_known() {
+    if !thorough() {
+        return;
+    }
     let Some(rows) = rows("challenging", &["--work", "6000000"]) else { return };
     assert_eq!(rows.len(), 11);
     for row in &rows {
@@ -50,6 +53,9 @@ fn nine_of_the_challenging_set_are_proved_and_two_are_as_low_as_any_known() {
 
 #[test]
 fn large_problems_are_planned_near_the_bound() {
+    if !thorough() {
+        return;
+    }
     let Some(rows) = rows("large", &["--work", "20000000"]) else { return };
     for row in &rows {
         if row["file"].as_str().unwrap().ends_with("S_1.csv.gz") {
@@ -62,6 +68,9 @@ fn large_problems_are_planned_near_the_bound() {
 
 #[test]
 fn every_model_and_every_recorded_step_is_planned_to_the_bound() {
+    if !thorough() {
+        return;
+    }
     for name in ["lifetimes", "cpu-traces", "gpu-traces"] {
         rows(name, &["--work", "20000000"]).iter().flatten().for_each(assert_proved);
     }

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use lowtide_testing::programs;
+use lowtide_testing::{programs, thorough};
 
 use crate::trial::{Trial, printed, well};
 
@@ -36,6 +36,9 @@ fn source(unit: usize, functions: usize) -> String {
 
 #[test]
 fn a_large_file_becomes_the_same_object() {
+    if !thorough() {
+        return;
+    }
     let Some([gcc]) = programs(["gcc"], &[]) else { return };
     let trial = Trial::new();
     fs::write(trial.path("large.c"), source(0, 250)).unwrap();
@@ -55,6 +58,9 @@ program: $(OBJECTS)
 
 #[test]
 fn a_project_is_made_in_parallel_and_linked_as_one() {
+    if !thorough() {
+        return;
+    }
     let Some([make, gcc]) = programs(["make", "gcc"], &[]) else { return };
     let trial = Trial::new();
     let mut sum = String::new();

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use lowtide_testing::programs;
+use lowtide_testing::{programs, thorough};
 
 use crate::trial::Trial;
 
@@ -33,6 +33,9 @@ fn write(folder: &Path, version: usize) {
 
 #[test]
 fn a_repository_that_was_packed_anew_is_whole_and_clones() {
+    if !thorough() {
+        return;
+    }
     let Some([git]) = programs(["git"], &[]) else { return };
     let trial = Trial::new();
     let run = |folder: &str, arguments: &[&str]| {

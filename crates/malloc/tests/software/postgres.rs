@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fs, iter};
 
-use lowtide_testing::programs;
+use lowtide_testing::{programs, thorough};
 
 use crate::trial::{Server, Trial, wait_until};
 
@@ -30,6 +30,9 @@ const HASH: &str = "select count(*), sum(many) from (select a.aid % 50021 as bin
 
 #[test]
 fn transactions_add_up_and_queries_in_much_memory_are_right() {
+    if !thorough() {
+        return;
+    }
     let names = ["postgres", "initdb", "pgbench", "psql", "pg_ctl", "pg_checksums"];
     let Some([postgres, initdb, pgbench, psql, control, checksums]) = programs(names, &folders()) else { return };
     let trial = Trial::not_as_root();

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use lowtide_core::random::Random;
-use lowtide_testing::programs;
+use lowtide_testing::{programs, thorough};
 
 use crate::trial::{Server, Trial, printed, wait_until, well};
 
@@ -65,6 +65,9 @@ fn value(bytes: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn values_come_back_and_survive_a_save_in_a_fork_and_a_restart() {
+    if !thorough() {
+        return;
+    }
     let Some([server, client, benchmark]) = programs(["redis-server", "redis-cli", "redis-benchmark"], &[]) else {
         return;
     };

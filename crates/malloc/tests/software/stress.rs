@@ -1,6 +1,6 @@
 //! stress-ng's stressors of memory, which check what they read.
 
-use lowtide_testing::programs;
+use lowtide_testing::{programs, thorough};
 
 use crate::trial::Trial;
 
@@ -16,6 +16,9 @@ const STRESSORS: [&[&str]; 6] = [
 
 #[test]
 fn what_the_stressors_write_they_read_back() {
+    if !thorough() {
+        return;
+    }
     let Some([stress]) = programs(["stress-ng"], &[]) else { return };
     let trial = Trial::new();
     for stressors in STRESSORS {

@@ -4,6 +4,7 @@ use lowtide_core::Trace;
 use lowtide_learn::LearnerOptions;
 use lowtide_pool::ArenaOptions;
 use lowtide_replay::{Replay, Strategy, is_repeating};
+use lowtide_testing::thorough;
 
 use crate::support::{MIB, caching, limited, play, play_with, recording, recordings, trace, trace_with};
 
@@ -39,6 +40,9 @@ fn streams_that_lag_cost_the_arena_two_hundredths() {
 
 #[test]
 fn steps_that_repeat_are_served_at_the_bound_and_without_the_driver() {
+    if !thorough() {
+        return;
+    }
     let Some(folder) = recordings() else { return };
     for name in REPEATING {
         let run = recording(&folder, name);
@@ -66,6 +70,9 @@ fn a_program_that_runs_for_long_wastes_little_even_in_its_first_steps() {
 
 #[test]
 fn a_plan_is_no_worse_than_none() {
+    if !thorough() {
+        return;
+    }
     let Some(folder) = recordings() else { return };
     for name in SINGLE_STREAM {
         let run = recording(&folder, name);
