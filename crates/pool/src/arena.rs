@@ -4,11 +4,11 @@
 mod accounting;
 mod heap;
 mod plan_memory;
+mod sized_heaps;
 mod state;
 mod streams;
 #[cfg(test)]
 mod tests;
-mod zones;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

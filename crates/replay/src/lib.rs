@@ -21,7 +21,7 @@
 
 #![forbid(unsafe_code)]
 
-mod account;
+mod counts;
 mod error;
 mod outcome;
 mod player;

@@ -9,7 +9,7 @@ use lowtide_core::{Action, Align, BlockIndex, Bytes, Event, StreamId, ThreadId};
 use lowtide_memory::{Calls, Error as SourceError, Lag, Simulated, SimulatedOptions, Source};
 use lowtide_pool::{Address, Error, Request};
 
-use super::account::{Account, StepAccount};
+use super::counts::{DeviceCounts, StepCounts};
 use super::outcome::{DeviceReplay, PlanUse, Refusal, Replay, Warm};
 use super::script::{Passage, Script};
 use super::stopwatch::Stopwatch;
@@ -53,9 +53,9 @@ pub(super) fn play(
 struct Device {
     source: Arc<Simulated>,
     running: Running,
-    account: Account,
+    counts: DeviceCounts,
     /// The counts of the whole run, which go on where nothing is served any more.
-    bound: Account,
+    bound: DeviceCounts,
 }
 
 /// Where a block is.
@@ -92,7 +92,7 @@ impl<'a> Player<'a> {
             let source = Arc::new(Simulated::new(simulated).map_err(Error::Source)?);
             source.set_lag(script.usual_lag());
             let running = strategy.open(source.clone(), script.closes_steps())?;
-            Ok(Device { source, running, account: Account::default(), bound: Account::default() })
+            Ok(Device { source, running, counts: DeviceCounts::default(), bound: DeviceCounts::default() })
         };
         let devices: Result<Vec<Device>, Error> = script.devices.iter().map(device).collect();
         Ok(Self {
@@ -172,7 +172,7 @@ impl<'a> Player<'a> {
             Ok(address) => {
                 self.expire();
                 let device = &mut self.devices[place];
-                device.account.begin(bytes);
+                device.counts.begin(bytes);
                 self.places[block.0 as usize] = Place::At(address);
             }
             Err(error) if is_lack(&error) => {
@@ -182,7 +182,7 @@ impl<'a> Player<'a> {
                     bytes,
                     step: self.script.step(event),
                     round: passage.round,
-                    requested: device.account.live(),
+                    requested: device.counts.live(),
                     reserved: device.source.calls().committed,
                     device: self.script.devices[place],
                     error,
@@ -245,7 +245,7 @@ impl<'a> Player<'a> {
         for place in 0..self.devices.len() {
             self.devices[place].running.pool().step();
             self.look(place);
-            self.devices[place].account.close_step();
+            self.devices[place].counts.close_step();
         }
     }
 
@@ -255,7 +255,7 @@ impl<'a> Player<'a> {
         let device = &mut self.devices[self.script.device(block)];
         device.bound.end(bytes);
         if self.out_of_memory.is_none() && place != Place::Done {
-            device.account.end(bytes);
+            device.counts.end(bytes);
         }
     }
 
@@ -267,7 +267,7 @@ impl<'a> Player<'a> {
             if self.places[block as usize] == Place::Pending {
                 self.places[block as usize] = Place::Done;
                 let block = BlockIndex(block);
-                self.devices[self.script.device(block)].account.end(self.script.block(block).bytes);
+                self.devices[self.script.device(block)].counts.end(self.script.block(block).bytes);
             }
         }
     }
@@ -280,23 +280,23 @@ impl<'a> Player<'a> {
     /// Takes note of what a call did to a device. Where it waited, everything behind it comes later.
     fn look(&mut self, place: usize) {
         let device = &mut self.devices[place];
-        let waited = device.source.calls().waited_ns - device.account.calls().waited_ns;
+        let waited = device.source.calls().waited_ns - device.counts.calls().waited_ns;
         self.delay_ns = self.delay_ns.saturating_add(waited);
-        device.account.see(device.source.calls());
+        device.counts.see(device.source.calls());
     }
 
     fn finish(self) -> Replay {
-        let accounts = || self.devices.iter().map(|device| &device.account);
-        let closed = self.devices.first().map_or(0, |device| device.account.steps.len());
-        let step = |place: usize| add(accounts().filter_map(|account| account.steps.get(place).copied()));
-        let tail = add(accounts().map(Account::open_step));
-        let steps: Vec<StepAccount> = (0..closed).map(step).collect();
+        let counts = || self.devices.iter().map(|device| &device.counts);
+        let closed = self.devices.first().map_or(0, |device| device.counts.steps.len());
+        let step = |place: usize| add(counts().filter_map(|counts| counts.steps.get(place).copied()));
+        let tail = add(counts().map(DeviceCounts::open_step));
+        let steps: Vec<StepCounts> = (0..closed).map(step).collect();
         let warm = warm(steps.iter().copied().skip(WARM_UP).chain([tail]));
         let devices = self.devices.iter().zip(&self.script.devices).map(|(device, &number)| DeviceReplay {
             device: number,
-            peak_requested: device.account.peak_live(),
-            peak_reserved: device.account.calls().peak_committed,
-            calls: device.account.calls(),
+            peak_requested: device.counts.peak_live(),
+            peak_reserved: device.counts.calls().peak_committed,
+            calls: device.counts.calls(),
         });
         let devices: Vec<DeviceReplay> = devices.collect();
         let plan_uses = self.devices.iter().filter_map(|device| device.running.plan_use());
@@ -335,16 +335,16 @@ fn sum(amounts: impl Iterator<Item = Bytes>) -> Bytes {
     Bytes::new(amounts.fold(0, |sum, bytes| sum.saturating_add(bytes.get())))
 }
 
-fn add(accounts: impl Iterator<Item = StepAccount>) -> StepAccount {
-    accounts.fold(StepAccount::default(), |sum, step| StepAccount {
+fn add(counts: impl Iterator<Item = StepCounts>) -> StepCounts {
+    counts.fold(StepCounts::default(), |sum, step| StepCounts {
         driver_calls: sum.driver_calls + step.driver_calls,
         reserved: sum.reserved.saturating_add(step.reserved),
         requested: sum.requested.saturating_add(step.requested),
     })
 }
 
-fn warm(steps: impl Iterator<Item = StepAccount>) -> Option<Warm> {
-    let most = steps.reduce(|most, step| StepAccount {
+fn warm(steps: impl Iterator<Item = StepCounts>) -> Option<Warm> {
+    let most = steps.reduce(|most, step| StepCounts {
         driver_calls: most.driver_calls.max(step.driver_calls),
         reserved: most.reserved.max(step.reserved),
         requested: most.requested.max(step.requested),

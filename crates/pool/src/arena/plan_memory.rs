@@ -8,8 +8,8 @@ use lowtide_memory::{Error as SourceError, Source, Span};
 
 use super::accounting::Accounting;
 use super::heap::Holder;
+use super::sized_heaps::Size;
 use super::streams::{Freed, Position};
-use super::zones::Size;
 
 /// A handle at an address of a plan.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 
 use super::accounting::Accounting;
 use super::plan_memory::PlanMemories;
+use super::sized_heaps::{Size, SizedHeaps};
 use super::streams::Queues;
-use super::zones::{Size, Zones};
 use super::{ArenaOptions, UNIT};
 use crate::error::Error;
 use crate::pending::PendingBlocks;
@@ -80,7 +80,7 @@ struct Abilities {
 pub(super) struct State {
     source: Arc<dyn Source>,
     abilities: Abilities,
-    zones: Zones,
+    heaps: SizedHeaps,
     blocks: FxHashMap<u64, Block>,
     pending: PendingBlocks,
     queues: Queues,
@@ -103,7 +103,7 @@ impl State {
                 granularity: description.granularity.get(),
                 aliases: description.aliases,
             },
-            zones: Zones::new(&source).map_err(Error::Source)?,
+            heaps: SizedHeaps::new(&source).map_err(Error::Source)?,
             source,
             blocks: FxHashMap::default(),
             pending: PendingBlocks::default(),
@@ -150,9 +150,9 @@ impl State {
         let taken = bytes.next_multiple_of(UNIT);
         let size = Size::of(taken, align);
         let offset = self.place(size, taken, align, request)?;
-        let zone = self.zones.of_mut(size);
-        zone.heap.take(offset, taken);
-        let address = zone.heap.address(offset);
+        let sized = self.heaps.of_mut(size);
+        sized.heap.take(offset, taken);
+        let address = sized.heap.address(offset);
         self.accounting.take(bytes);
         let home = Home::Heap { size, lent: None };
         self.blocks.insert(address, Block::new(offset, bytes, home, request.stream));
@@ -213,11 +213,11 @@ impl State {
         let is_warming_up = self.accounting.warming_up() && self.plans.current().is_none();
         if is_warming_up && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
-            let _ = self.zones.of_mut(Size::Large).heap.settle(&mut self.accounting);
+            let _ = self.heaps.of_mut(Size::Large).heap.settle(&mut self.accounting);
         }
-        let has_too_many_aliases = self.zones.of(Size::Large).heap.has_too_many_aliases();
+        let has_too_many_aliases = self.heaps.of(Size::Large).heap.has_too_many_aliases();
         if has_too_many_aliases && self.queues.finish(&*self.source).is_ok() {
-            let _ = self.zones.of_mut(Size::Large).heap.close_old_aliases(&mut self.accounting);
+            let _ = self.heaps.of_mut(Size::Large).heap.close_old_aliases(&mut self.accounting);
         }
         self.accounting.close();
     }
@@ -250,7 +250,7 @@ impl State {
             None => {
                 let planned = self.plans.current().and_then(|served| served.offset(address).zip(Some(served)));
                 let planned = planned.is_some_and(|(offset, served)| served.slots.knows(offset));
-                let freed = planned || self.zones.was_freed(address.0);
+                let freed = planned || self.heaps.was_freed(address.0);
                 Err(if freed { Error::DoubleFree { address } } else { Error::ForeignAddress { address } })
             }
         }
@@ -263,7 +263,7 @@ impl State {
         }
         for first in self.queues.streams().into_iter().filter(|&other| other != stream) {
             let position = self.queues.freed(first, &*self.source);
-            self.zones.belong_to(first, position);
+            self.heaps.belong_to(first, position);
             self.plan_memories.belong_to(first, position);
         }
     }
@@ -294,7 +294,7 @@ impl State {
         match block.home {
             Home::Plan(number) => self.release_planned(address, number),
             Home::Heap { size, lent } => {
-                self.zones.of_mut(size).heap.give(block.offset, block.size);
+                self.heaps.of_mut(size).heap.give(block.offset, block.size);
                 if let Some(((start, end), served)) = lent.zip(self.plans.current()) {
                     served.slots.block(start, end, false);
                 }
@@ -309,7 +309,7 @@ impl State {
             Home::Plan(_) => self.plan_memories.freed(address, address + block.size, block.stream, position),
             Home::Heap { size, lent } => {
                 let (start, end) = (block.offset, block.offset + block.size);
-                self.zones.of_mut(size).freed.insert(start, end, block.stream, position);
+                self.heaps.of_mut(size).freed.insert(start, end, block.stream, position);
                 if let Some(((start, end), served)) = lent.zip(self.plans.current()) {
                     let (start, end) = (served.address(start).0, served.address(end).0);
                     self.plan_memories.freed(start, end, block.stream, position);
@@ -321,7 +321,7 @@ impl State {
     /// Gives every handle back in which no block lies, once queued work is done.
     fn give_back(&mut self) -> Result<u64, SourceError> {
         self.queues.finish(&*self.source)?;
-        self.zones.give_back(&mut self.accounting)
+        self.heaps.give_back(&mut self.accounting)
     }
 }
 

@@ -5,8 +5,8 @@ use lowtide_core::StreamId;
 use lowtide_memory::Error as SourceError;
 
 use super::super::UNIT;
+use super::super::sized_heaps::Size;
 use super::super::streams::Position;
-use super::super::zones::Size;
 use super::State;
 use crate::error::Error;
 use crate::pool::Request;
@@ -28,7 +28,7 @@ impl State {
                 return Ok(offset);
             }
         }
-        match self.zones.of_mut(size).heap.make_room(wanted, &mut self.accounting) {
+        match self.heaps.of_mut(size).heap.make_room(wanted, &mut self.accounting) {
             Ok(()) => {}
             Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
                 return self.rescue(size, bytes, align, request);
@@ -51,7 +51,7 @@ impl State {
                 return Ok(offset);
             }
         }
-        let gathered = self.zones.of_mut(size).heap.gather(wanted, &mut self.accounting);
+        let gathered = self.heaps.of_mut(size).heap.gather(wanted, &mut self.accounting);
         if !matches!(gathered, Ok(true)) {
             self.drop_plan();
             let _ = self.dismantle();
@@ -59,7 +59,7 @@ impl State {
             if let Some(offset) = self.find(size, bytes, align, request.stream)? {
                 return Ok(offset);
             }
-            match self.zones.of_mut(size).heap.grow(wanted, wanted, &mut self.accounting) {
+            match self.heaps.of_mut(size).heap.grow(wanted, wanted, &mut self.accounting) {
                 Ok(()) => {}
                 Err(SourceError::OutOfMemory { .. } | SourceError::OutOfAddresses { .. }) => {
                     return Err(self.out_of_memory(request));
@@ -81,30 +81,30 @@ impl State {
     /// A place in free memory that `stream` may use: at once where there is one, else behind other streams' work.
     fn find(&mut self, size: Size, bytes: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
         const TRIES: usize = 8;
-        let zone = self.zones.of(size);
-        let Some(best) = zone.heap.best(bytes, align) else { return Ok(None) };
+        let sized = self.heaps.of(size);
+        let Some(best) = sized.heap.best(bytes, align) else { return Ok(None) };
         if !self.queues.several() {
             return Ok(Some(best));
         }
-        let others: Vec<u64> = zone.heap.fitting(bytes, align).map(|(at, _)| at).take(TRIES).collect();
+        let others: Vec<u64> = sized.heap.fitting(bytes, align).map(|(at, _)| at).take(TRIES).collect();
         for at in std::iter::once(best).chain(others) {
             if self.waits(size, at, bytes, stream).is_empty() {
-                self.zones.of_mut(size).freed.cut(at, at + bytes);
+                self.heaps.of_mut(size).freed.cut(at, at + bytes);
                 return Ok(Some(at));
             }
         }
         for (owner, position) in self.waits(size, best, bytes, stream) {
             self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
         }
-        self.zones.of_mut(size).freed.cut(best, best + bytes);
+        self.heaps.of_mut(size).freed.cut(best, best + bytes);
         Ok(Some(best))
     }
 
     /// For whom `stream` has to wait before it uses a range.
     fn waits(&mut self, size: Size, at: u64, bytes: u64, stream: StreamId) -> Vec<(StreamId, Position)> {
-        let zone = self.zones.of(size);
-        let ranges = zone.heap.footprint(at, bytes);
-        let mut owners: Vec<_> = ranges.into_iter().flat_map(|(start, end)| zone.freed.owners(start, end)).collect();
+        let sized = self.heaps.of(size);
+        let ranges = sized.heap.footprint(at, bytes);
+        let mut owners: Vec<_> = ranges.into_iter().flat_map(|(start, end)| sized.freed.owners(start, end)).collect();
         owners.retain(|&(owner, position)| self.queues.must_wait(stream, owner, position, &*self.source));
         owners
     }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::heap::Holder;
 use super::super::plan_memory::PlanMemory;
-use super::super::zones::Size;
+use super::super::sized_heaps::Size;
 use super::{Block, Home, State};
 use crate::serving::{ServedPlan, SlotTable};
 
@@ -77,14 +77,14 @@ impl State {
         groups.sort_by_key(|group| group.comes_and_goes);
         for group in groups {
             for holder in group.holders {
-                let heap = &mut self.zones.of_mut(group.size).heap;
+                let heap = &mut self.heaps.of_mut(group.size).heap;
                 let address = heap.address(holder.place);
                 heap.lend(&holder);
                 let at = match memory.borrow(address, group.size, holder, &mut self.accounting) {
                     Ok(at) => at,
                     Err(error) => {
                         let blocks = self.blocks_in(group.size, &holder);
-                        self.zones.of_mut(group.size).heap.take_back(&holder, &blocks);
+                        self.heaps.of_mut(group.size).heap.take_back(&holder, &blocks);
                         return Err(error);
                     }
                 };
@@ -107,7 +107,7 @@ impl State {
         blocks.sort_unstable_by_key(|block| block.1);
         let goes = |address: &u64| instances.get(address).is_some_and(|&slot| plan.is_renewed(slot));
         let mut groups: Vec<Group> = Vec::new();
-        for holder in self.zones.of(size).heap.holders() {
+        for holder in self.heaps.of(size).heap.holders() {
             let (start, end) = (holder.place, holder.place + holder.bytes);
             let first = blocks.partition_point(|&(_, offset, size)| offset + size <= start);
             let inside: Vec<_> = blocks[first..].iter().take_while(|block| block.1 < end).copied().collect();

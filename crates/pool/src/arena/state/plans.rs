@@ -144,7 +144,7 @@ impl State {
         for Piece { lender, .. } in returned {
             let Some((size, holder)) = lender else { continue };
             let blocks = self.blocks_in(size, &holder);
-            self.zones.of_mut(size).heap.take_back(&holder, &blocks);
+            self.heaps.of_mut(size).heap.take_back(&holder, &blocks);
         }
         outcome
     }

@@ -5,7 +5,7 @@ use lowtide_memory::Calls;
 
 /// What one step took.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct StepAccount {
+pub(super) struct StepCounts {
     pub(super) driver_calls: u64,
     pub(super) reserved: u64,
     pub(super) requested: u64,
@@ -13,7 +13,7 @@ pub(super) struct StepAccount {
 
 /// The counts of one device.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(super) struct DeviceCounts {
     /// What is asked for and alive; the sum of all that a hostile trace asks for does not fit 64 bits.
     live: u128,
     peak_live: u128,
@@ -22,10 +22,10 @@ pub(super) struct Account {
     /// All calls until the step began.
     before: Calls,
     calls: Calls,
-    pub(super) steps: Vec<StepAccount>,
+    pub(super) steps: Vec<StepCounts>,
 }
 
-impl Account {
+impl DeviceCounts {
     pub(super) fn begin(&mut self, bytes: Bytes) {
         self.live += u128::from(bytes.get());
         self.peak_live = self.peak_live.max(self.live);
@@ -45,8 +45,8 @@ impl Account {
     }
 
     /// What was taken since the last step was closed.
-    pub(super) fn open_step(&self) -> StepAccount {
-        StepAccount {
+    pub(super) fn open_step(&self) -> StepCounts {
+        StepCounts {
             driver_calls: self.calls.handles() - self.before.handles(),
             reserved: self.step_reserved,
             requested: clamped(self.step_live).get(),
@@ -88,37 +88,37 @@ mod tests {
 
     #[test]
     fn a_step_begins_with_what_the_one_before_left() {
-        let mut account = Account::default();
-        account.begin(Bytes::new(5));
-        account.see(calls(8, 8, 1));
-        account.begin(Bytes::new(2));
-        account.end(Bytes::new(2));
-        account.close_step();
-        account.see(calls(8, 8, 1));
-        account.close_step();
-        let step = |driver_calls, requested| StepAccount { driver_calls, reserved: 8, requested };
-        assert_eq!(account.steps, [step(1, 7), step(0, 5)]);
-        assert_eq!((account.live(), account.peak_live()), (Bytes::new(5), Bytes::new(7)));
+        let mut counts = DeviceCounts::default();
+        counts.begin(Bytes::new(5));
+        counts.see(calls(8, 8, 1));
+        counts.begin(Bytes::new(2));
+        counts.end(Bytes::new(2));
+        counts.close_step();
+        counts.see(calls(8, 8, 1));
+        counts.close_step();
+        let step = |driver_calls, requested| StepCounts { driver_calls, reserved: 8, requested };
+        assert_eq!(counts.steps, [step(1, 7), step(0, 5)]);
+        assert_eq!((counts.live(), counts.peak_live()), (Bytes::new(5), Bytes::new(7)));
     }
 
     #[test]
     fn a_peak_inside_a_call_counts_where_it_happened() {
-        let mut account = Account::default();
-        account.see(calls(4, 10, 1));
-        account.close_step();
-        account.see(calls(6, 10, 2));
-        account.close_step();
-        assert_eq!(account.steps.iter().map(|step| step.reserved).collect::<Vec<_>>(), [10, 6]);
+        let mut counts = DeviceCounts::default();
+        counts.see(calls(4, 10, 1));
+        counts.close_step();
+        counts.see(calls(6, 10, 2));
+        counts.close_step();
+        assert_eq!(counts.steps.iter().map(|step| step.reserved).collect::<Vec<_>>(), [10, 6]);
     }
 
     #[test]
     fn sums_that_do_not_fit_are_the_most_there_is() {
-        let mut account = Account::default();
-        account.begin(Bytes::new(u64::MAX));
-        account.begin(Bytes::new(u64::MAX));
-        assert_eq!(account.peak_live(), Bytes::new(u64::MAX));
-        account.end(Bytes::new(u64::MAX));
-        account.end(Bytes::new(u64::MAX - 1));
-        assert_eq!(account.live(), Bytes::new(1));
+        let mut counts = DeviceCounts::default();
+        counts.begin(Bytes::new(u64::MAX));
+        counts.begin(Bytes::new(u64::MAX));
+        assert_eq!(counts.peak_live(), Bytes::new(u64::MAX));
+        counts.end(Bytes::new(u64::MAX));
+        counts.end(Bytes::new(u64::MAX - 1));
+        assert_eq!(counts.live(), Bytes::new(1));
     }
 }

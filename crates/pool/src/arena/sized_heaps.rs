@@ -28,36 +28,36 @@ impl Size {
 
 /// A heap, and who freed what in it.
 #[derive(Debug)]
-pub(super) struct Zone {
+pub(super) struct SizedHeap {
     pub(super) heap: Heap,
     pub(super) freed: Freed,
 }
 
 /// The heaps of an arena.
 #[derive(Debug)]
-pub(super) struct Zones {
-    small: Zone,
-    large: Zone,
+pub(super) struct SizedHeaps {
+    small: SizedHeap,
+    large: SizedHeap,
 }
 
-impl Zones {
+impl SizedHeaps {
     /// Heaps with addresses and no memory.
     pub(super) fn new(source: &Arc<dyn Source>) -> Result<Self, SourceError> {
-        let zone = || -> Result<Zone, SourceError> {
+        let sized = || -> Result<SizedHeap, SourceError> {
             let heap = Heap::new(Arc::clone(source), Fit::Tightest)?;
-            Ok(Zone { heap, freed: Freed::default() })
+            Ok(SizedHeap { heap, freed: Freed::default() })
         };
-        Ok(Self { small: zone()?, large: zone()? })
+        Ok(Self { small: sized()?, large: sized()? })
     }
 
-    pub(super) fn of(&self, size: Size) -> &Zone {
+    pub(super) fn of(&self, size: Size) -> &SizedHeap {
         match size {
             Size::Small => &self.small,
             Size::Large => &self.large,
         }
     }
 
-    pub(super) fn of_mut(&mut self, size: Size) -> &mut Zone {
+    pub(super) fn of_mut(&mut self, size: Size) -> &mut SizedHeap {
         match size {
             Size::Small => &mut self.small,
             Size::Large => &mut self.large,
@@ -66,16 +66,16 @@ impl Zones {
 
     /// Whether a block that was freed began at an address.
     pub(super) fn was_freed(&self, address: u64) -> bool {
-        [&self.small, &self.large].into_iter().any(|zone| {
-            let offset = zone.heap.offset(address);
-            offset.is_some_and(|offset| offset.is_multiple_of(super::UNIT) && zone.heap.was_used(offset))
+        [&self.small, &self.large].into_iter().any(|sized| {
+            let offset = sized.heap.offset(address);
+            offset.is_some_and(|offset| offset.is_multiple_of(super::UNIT) && sized.heap.was_used(offset))
         })
     }
 
     /// All that is free was freed by `stream`.
     pub(super) fn belong_to(&mut self, stream: StreamId, position: Position) {
-        for zone in [&mut self.small, &mut self.large] {
-            zone.freed.insert(0, zone.heap.addresses(), stream, position);
+        for sized in [&mut self.small, &mut self.large] {
+            sized.freed.insert(0, sized.heap.addresses(), stream, position);
         }
     }
 
