@@ -27,7 +27,7 @@ const GOOD: f64 = 0.9;
 const POOR: f64 = 0.5;
 const MOST_POOR: u32 = 3;
 
-/// As many steps are watched after one that was not known.
+/// As many steps are watched after one that was not planned.
 const ALERT: u64 = 16;
 
 /// Where so many patterns were seen but once, others are planned only when they come again.
@@ -72,7 +72,7 @@ impl Learner {
                 PlannedPattern::remembered(id, pattern, plan.shape, plan.layout)
             })
             .collect();
-        let serving = patterns.first().and_then(|known| Some((known.id, Arc::clone(known.plan()?))));
+        let serving = patterns.first().and_then(|planned| Some((planned.id, Arc::clone(planned.plan()?))));
         let mut learner = Self {
             step: 1,
             watching: options.enabled && options.start <= 1,
@@ -157,7 +157,7 @@ impl Learner {
         advice
     }
 
-    /// Plans of all patterns that are known, the one that came last first.
+    /// Plans of all patterns that are planned, the one that came last first.
     pub fn candidates(&self) -> &[Arc<StepPlan>] {
         &self.candidates
     }
@@ -193,23 +193,23 @@ impl Learner {
         let is_first = self.progress.collected == 0;
         let mut is_new = true;
         if let Some((index, matching, is_like)) = recognise(&self.patterns, &recording, is_first) {
-            let mut known = self.patterns.remove(index);
+            let mut planned = self.patterns.remove(index);
             if is_like {
-                let places = known.pattern.merge(&recording, &matching);
-                take_wraps(&mut known, previous, &recording, &places);
-                is_new = known.take_recording();
+                let places = planned.pattern.merge(&recording, &matching);
+                take_wraps(&mut planned, previous, &recording, &places);
+                is_new = planned.take_recording();
             } else {
-                known.pattern.rename(&recording, &matching);
+                planned.pattern.rename(&recording, &matching);
             }
-            known.rename();
-            self.patterns.insert(0, known);
+            planned.rename();
+            self.patterns.insert(0, planned);
         } else {
             let (pattern, places) = Pattern::new(&recording);
-            let mut known = PlannedPattern::new(self.patterns_seen, pattern);
+            let mut planned = PlannedPattern::new(self.patterns_seen, pattern);
             self.patterns_seen += 1;
-            take_wraps(&mut known, previous, &recording, &places);
-            known.take_recording();
-            self.patterns.insert(0, known);
+            take_wraps(&mut planned, previous, &recording, &places);
+            planned.take_recording();
+            self.patterns.insert(0, planned);
             for forgotten in self.patterns.drain(self.options.patterns.max(1).min(self.patterns.len())..) {
                 self.history.forget(forgotten.id);
             }
@@ -223,15 +223,15 @@ impl Learner {
 
     /// Notes whether there is more to learn about the pattern that was just seen.
     fn settle(&mut self, served: Served, is_new: bool) {
-        let known = &mut self.patterns[0];
-        let is_served = self.serving.as_ref().is_some_and(|serving| serving.0 == known.id);
+        let planned = &mut self.patterns[0];
+        let is_served = self.serving.as_ref().is_some_and(|serving| serving.0 == planned.id);
         if let Some(rate) = served.rate()
             && is_served
             && !is_new
             && rate >= GOOD
-            && known.is_planned()
+            && planned.is_planned()
         {
-            known.settle(1.0 - rate);
+            planned.settle(1.0 - rate);
         }
     }
 
@@ -239,20 +239,20 @@ impl Learner {
     fn guess(&mut self, served: Served) -> Option<StepKind> {
         let rate = served.rate()?;
         let (id, _) = self.serving.as_ref()?;
-        let known = self.patterns.iter_mut().find(|known| known.id == *id)?;
-        known.take_missed(1.0 - rate);
+        let planned = self.patterns.iter_mut().find(|planned| planned.id == *id)?;
+        planned.take_missed(1.0 - rate);
         Some(if rate >= GOOD { StepKind::Known(*id) } else { StepKind::Unknown })
     }
 
     /// Judges the plan that was served; whether it is dropped.
     fn judge(&mut self, served: Served, pattern: Option<u32>) -> bool {
         let (Some(rate), Some((id, _))) = (served.rate(), &self.serving) else { return false };
-        let known = self.patterns.iter_mut().find(|known| known.id == *id);
+        let planned = self.patterns.iter_mut().find(|planned| planned.id == *id);
         if rate >= GOOD {
             self.progress.is_wary = false;
-            if let Some(known) = known
-                && !mem::replace(&mut known.is_proven, true)
-                && let (Some(cache), Some(plan)) = (&self.cache, known.plan())
+            if let Some(planned) = planned
+                && !mem::replace(&mut planned.is_proven, true)
+                && let (Some(cache), Some(plan)) = (&self.cache, planned.plan())
             {
                 cache.touch(plan.signature);
             }
@@ -262,10 +262,10 @@ impl Learner {
                 return false;
             }
             // A plan that was made for other steps than these may still be right for its own.
-            if let Some(known) = known
-                && pattern.is_none_or(|pattern| pattern == known.id)
+            if let Some(planned) = planned
+                && pattern.is_none_or(|pattern| pattern == planned.id)
             {
-                known.drop_plan(self.step);
+                planned.drop_plan(self.step);
             }
             (self.progress.poor, self.progress.is_wary) = (0, true);
             self.serving = None;
@@ -277,16 +277,17 @@ impl Learner {
 
     /// Has plans made for the patterns that are worth one, the one that came last first.
     fn plan(&mut self) {
-        let is_choosy = self.patterns.iter().filter(|known| known.seen == 1).count() > ONCE;
+        let is_choosy = self.patterns.iter().filter(|planned| planned.seen == 1).count() > ONCE;
         let is_last = self.progress.is_ready && !self.options.relearn;
         while self.planner.is_free()
-            && let Some(known) = self.patterns.iter_mut().find(|known| known.is_due(self.step, is_choosy, is_last))
+            && let Some(planned) =
+                self.patterns.iter_mut().find(|planned| planned.is_due(self.step, is_choosy, is_last))
         {
             let job = Job {
-                pattern: known.id,
-                shape: known.ask(self.step),
-                lanes: known.pattern.lanes().to_vec(),
-                replaces: known.plan().map(|plan| plan.signature),
+                pattern: planned.id,
+                shape: planned.ask(self.step),
+                lanes: planned.pattern.lanes().to_vec(),
+                replaces: planned.plan().map(|plan| plan.signature),
             };
             self.planner.start(job);
             self.take_plans();
@@ -298,17 +299,17 @@ impl Learner {
         while let Some(made) = self.planner.finished() {
             self.warnings.extend(made.warnings);
             if let Some(layout) = made.layout
-                && let Some(known) = self.patterns.iter_mut().find(|known| known.id == made.pattern)
+                && let Some(planned) = self.patterns.iter_mut().find(|planned| planned.id == made.pattern)
             {
-                known.take_plan(made.shape, layout);
+                planned.take_plan(made.shape, layout);
             }
         }
     }
 
     /// What to serve next: the plan of the pattern that is expected.
     fn advise(&mut self, dropped: bool) -> Advice {
-        let next = self.expected().filter(|known| !self.progress.is_wary || known.seen > 1);
-        let next = next.and_then(|known| Some((known.id, Arc::clone(known.plan()?))));
+        let next = self.expected().filter(|planned| !self.progress.is_wary || planned.seen > 1);
+        let next = next.and_then(|planned| Some((planned.id, Arc::clone(planned.plan()?))));
         match next.filter(|_| self.progress.is_ready) {
             Some((_, plan)) if self.serving.as_ref().is_some_and(|serving| Arc::ptr_eq(&serving.1, &plan)) => {
                 Advice::Wait
@@ -324,7 +325,7 @@ impl Learner {
 
     fn expected(&self) -> Option<&PlannedPattern> {
         let next = self.history.next()?;
-        self.patterns.iter().find(|known| StepKind::Known(known.id) == next)
+        self.patterns.iter().find(|planned| StepKind::Known(planned.id) == next)
     }
 
     fn is_worth_watching(&self) -> bool {
@@ -333,18 +334,18 @@ impl Learner {
             && !has_ended
             && (self.serving.is_none()
                 || self.progress.alert > 0
-                || self.expected().is_none_or(|known| !known.is_settled))
+                || self.expected().is_none_or(|planned| !planned.is_settled))
     }
 
     fn list_candidates(&mut self) {
         self.candidates.clear();
-        self.candidates.extend(self.patterns.iter().filter_map(|known| known.plan()).cloned());
+        self.candidates.extend(self.patterns.iter().filter_map(|planned| planned.plan()).cloned());
     }
 }
 
-/// Takes into `known` what became of blocks of the step before `recording`.
-fn take_wraps(known: &mut PlannedPattern, previous: Option<(Recording, u32)>, recording: &Recording, places: &[u32]) {
+/// Takes into `planned` what became of blocks of the step before `recording`.
+fn take_wraps(planned: &mut PlannedPattern, previous: Option<(Recording, u32)>, recording: &Recording, places: &[u32]) {
     if let Some((before, id)) = previous {
-        known.pattern.take_wraps(&before, recording, places, id == known.id);
+        planned.pattern.take_wraps(&before, recording, places, id == planned.id);
     }
 }

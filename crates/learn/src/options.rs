@@ -55,14 +55,7 @@ impl Default for LearnerOptions {
 }
 
 impl LearnerOptions {
-    /// Collects from step `start` on; serves a plan once `stable` steps in a row were met by it or `max` steps were
-    /// collected, and then collects no more.
-    #[must_use]
-    pub fn from_statistic(start: u64, stable: u64, max: u64) -> Self {
-        Self { start, stable, max, relearn: false, ..Self::default() }
-    }
-
-    /// The same, with what the options of the run say about learning.
+    /// These, with what the options of the run say about learning.
     #[must_use]
     pub fn with(self, options: &Options) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //! addresses; pages follow by themselves when they are touched, and go back when nothing has used them for a while.
 //!
 //! Between steps of a program that repeats, the [learner](lowtide_learn::Learner)'s plan gets a run of free memory:
-//! once steps are met to the last block, and the program closes them itself, planned blocks come and go without a lock. All
+//! once steps are met to the last block, and the program closes them itself, planned blocks come and go without the arena's lock. All
 //! others are placed around them.
 //!
 //! Whoever waits for the lock may be inside `dlopen`: nothing is done under it that needs the loader, such as the first use of a

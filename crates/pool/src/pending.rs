@@ -27,14 +27,9 @@ impl PendingBlocks {
         self.waiting.is_empty()
     }
 
-    /// Lets a freed block wait for what is queued on `streams`. Says whether there is anything to wait for; where a stream cannot
-    /// be marked, nothing has changed.
-    pub(crate) fn push(
-        &mut self,
-        address: u64,
-        streams: &[StreamId],
-        source: &dyn Source,
-    ) -> Result<bool, SourceError> {
+    /// Lets a freed block wait for what is queued on `streams`. Where a stream cannot be marked, nothing
+    /// has changed.
+    pub(crate) fn push(&mut self, address: u64, streams: &[StreamId], source: &dyn Source) -> Result<(), SourceError> {
         let mut marks = Vec::with_capacity(streams.len());
         for &stream in streams {
             match source.mark(stream) {
@@ -47,12 +42,9 @@ impl PendingBlocks {
                 }
             }
         }
-        if marks.is_empty() {
-            return Ok(false);
-        }
         self.waiting.push_back(Waiting { address, marks });
         self.added += 1;
-        Ok(true)
+        Ok(())
     }
 
     /// Takes out the blocks that have nothing to wait for any more, among the `most` that have waited longest.
@@ -72,14 +64,12 @@ impl PendingBlocks {
         done
     }
 
-    /// Waits for the streams of all blocks, also after one that could not be waited for; the last error is returned. Blocks whose
+    /// Waits for the streams of all blocks, also after one that could not be waited for; the first error is returned. Blocks whose
     /// work never ends in a recording go on waiting.
     pub(crate) fn wait(&self, source: &dyn Source) -> Result<(), SourceError> {
         let mut outcome = Ok(());
         for &mark in self.waiting.iter().flat_map(|block| &block.marks) {
-            if let Err(error) = source.wait(mark) {
-                outcome = Err(error);
-            }
+            outcome = outcome.and(source.wait(mark));
         }
         outcome
     }
@@ -117,8 +107,7 @@ mod tests {
     #[test]
     fn a_block_waits_until_all_its_streams_are_done() {
         let (device, mut pending) = (device(), PendingBlocks::default());
-        assert_eq!(pending.push(7, &[], &device), Ok(false));
-        assert_eq!(pending.push(8, &STREAMS, &device), Ok(true));
+        pending.push(8, &STREAMS, &device).unwrap();
         assert_eq!(pending.poll(usize::MAX, &device), []);
         device.advance(1_000_000_000);
         assert_eq!(pending.poll(0, &device), []);
@@ -134,7 +123,7 @@ mod tests {
         let mut pending = PendingBlocks::default();
         assert!(pending.push(7, &STREAMS, &source).is_err());
         assert!(pending.is_empty());
-        assert_eq!(pending.push(7, &STREAMS, &source), Ok(true));
+        pending.push(7, &STREAMS, &source).unwrap();
         pending.wait(&source).unwrap();
         assert_eq!(pending.poll(usize::MAX, &source), [7]);
     }

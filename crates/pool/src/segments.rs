@@ -147,15 +147,19 @@ impl State {
             self.runs.give(address, block.size);
         }
     }
+}
 
-    fn live(&mut self, address: Address) -> Result<&mut Block, Error> {
-        let freed = self.runs.is_free(address.0);
-        match self.blocks.get_mut(&address.0) {
-            Some(block) if !block.is_pending => Ok(block),
-            Some(_) => Err(Error::DoubleFree { address }),
-            None if freed => Err(Error::DoubleFree { address }),
-            None => Err(Error::ForeignAddress { address }),
-        }
+/// The block at an address that was handed out and not freed.
+fn live<'a>(
+    blocks: &'a mut FxHashMap<u64, Block>,
+    runs: &SegmentRuns,
+    address: Address,
+) -> Result<&'a mut Block, Error> {
+    match blocks.get_mut(&address.0) {
+        Some(block) if !block.is_pending => Ok(block),
+        Some(_) => Err(Error::DoubleFree { address }),
+        None if runs.is_free(address.0) => Err(Error::DoubleFree { address }),
+        None => Err(Error::ForeignAddress { address }),
     }
 }
 
@@ -190,18 +194,21 @@ impl Pool for Segments {
 
     fn free(&self, address: Address) -> Result<(), Error> {
         let mut state = self.state();
-        let uses = state.live(address)?.uses.clone();
-        if state.pending.push(address.0, &uses, &*self.source).map_err(Error::Source)? {
-            state.live(address)?.is_pending = true;
-        } else {
+        let State { blocks, pending, runs, .. } = &mut *state;
+        let block = live(blocks, runs, address)?;
+        if block.uses.is_empty() {
             state.release(address.0);
+        } else {
+            pending.push(address.0, &block.uses, &*self.source).map_err(Error::Source)?;
+            block.is_pending = true;
         }
         Ok(())
     }
 
     fn record(&self, address: Address, stream: StreamId) -> Result<(), Error> {
         let mut state = self.state();
-        let block = state.live(address)?;
+        let State { blocks, runs, .. } = &mut *state;
+        let block = live(blocks, runs, address)?;
         if !block.uses.contains(&stream) {
             block.uses.push(stream);
         }

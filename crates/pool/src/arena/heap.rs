@@ -143,7 +143,7 @@ impl Heap {
     /// Places where `bytes` fit and what would be left over of their runs, the tightest first.
     pub(super) fn fitting(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let base = self.span.start;
-        // FreeRuns that are just long enough may begin at the right address; those with room to spare surely fit.
+        // Runs that are just long enough may begin at the right address; those with room to spare surely fit.
         let sure = bytes + align.saturating_sub(super::UNIT);
         let tight = self.free.tightest(bytes).take_while(move |run| run.end - run.start < sure).take(TRIES);
         tight.chain(self.free.tightest(sure)).filter_map(move |run| {

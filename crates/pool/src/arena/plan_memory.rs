@@ -8,7 +8,7 @@ use lowtide_memory::{Error as SourceError, Source, Span};
 
 use super::accounting::Accounting;
 use super::heap::Holder;
-use super::sized_heaps::Size;
+use super::sized_heaps::SizeClass;
 use super::streams::{Freed, Position};
 
 /// A handle at an address of a plan.
@@ -17,7 +17,7 @@ pub(super) struct Piece {
     pub(super) at: u64,
     pub(super) bytes: u64,
     /// Whose it is, where it is lent.
-    pub(super) lender: Option<(Size, Holder)>,
+    pub(super) lender: Option<(SizeClass, Holder)>,
 }
 
 /// The memory of one plan.
@@ -62,7 +62,7 @@ impl PlanMemory {
     pub(super) fn borrow(
         &mut self,
         address: u64,
-        size: Size,
+        size: SizeClass,
         holder: Holder,
         accounting: &mut Accounting,
     ) -> Result<u64, SourceError> {
@@ -125,6 +125,13 @@ impl PlanMemory {
             return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
         }
         Ok(())
+    }
+}
+
+impl Drop for PlanMemory {
+    fn drop(&mut self) {
+        // A source that fails twice keeps the range until it is dropped itself.
+        let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
     }
 }
 
@@ -213,12 +220,5 @@ impl PlanMemories {
 
     fn unserved(&self, is_serving: bool) -> &[PlanMemory] {
         &self.list[..self.list.len().saturating_sub(usize::from(is_serving))]
-    }
-}
-
-impl Drop for PlanMemory {
-    fn drop(&mut self) {
-        // A source that fails twice keeps the range until it is dropped itself.
-        let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
     }
 }

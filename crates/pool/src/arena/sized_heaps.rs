@@ -14,12 +14,12 @@ const LARGE: u64 = 1 << 20;
 
 /// Which heap a block lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Size {
+pub(super) enum SizeClass {
     Small,
     Large,
 }
 
-impl Size {
+impl SizeClass {
     /// Of a block that takes `size` bytes at a multiple of `align`.
     pub(super) fn of(size: u64, align: u64) -> Self {
         if size >= LARGE || align > LARGE { Self::Large } else { Self::Small }
@@ -50,17 +50,17 @@ impl SizedHeaps {
         Ok(Self { small: sized()?, large: sized()? })
     }
 
-    pub(super) fn of(&self, size: Size) -> &SizedHeap {
+    pub(super) fn of(&self, size: SizeClass) -> &SizedHeap {
         match size {
-            Size::Small => &self.small,
-            Size::Large => &self.large,
+            SizeClass::Small => &self.small,
+            SizeClass::Large => &self.large,
         }
     }
 
-    pub(super) fn of_mut(&mut self, size: Size) -> &mut SizedHeap {
+    pub(super) fn of_mut(&mut self, size: SizeClass) -> &mut SizedHeap {
         match size {
-            Size::Small => &mut self.small,
-            Size::Large => &mut self.large,
+            SizeClass::Small => &mut self.small,
+            SizeClass::Large => &mut self.large,
         }
     }
 

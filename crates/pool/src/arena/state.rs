@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::accounting::Accounting;
 use super::plan_memory::PlanMemories;
-use super::sized_heaps::{Size, SizedHeaps};
+use super::sized_heaps::{SizeClass, SizedHeaps};
 use super::streams::Queues;
 use super::{ArenaOptions, UNIT};
 use crate::error::Error;
@@ -35,7 +35,7 @@ const EXBIBYTE: u64 = 1 << 60;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Home {
     /// In a heap, and on this range of the plan that is served, where its handle is lent to it.
-    Heap { size: Size, lent: Option<(u64, u64)> },
+    Heap { size: SizeClass, lent: Option<(u64, u64)> },
     /// On the memory of the plan of this number, which is served or was.
     Plan(u64),
 }
@@ -148,7 +148,7 @@ impl State {
         self.meet(request.stream);
         self.poll(FEW);
         let taken = bytes.next_multiple_of(UNIT);
-        let size = Size::of(taken, align);
+        let size = SizeClass::of(taken, align);
         let offset = self.place(size, taken, align, request)?;
         let sized = self.heaps.of_mut(size);
         sized.heap.take(offset, taken);
@@ -162,16 +162,13 @@ impl State {
     /// Takes a block back, now or when the streams that use it are done.
     pub(super) fn free(&mut self, address: Address) -> Result<(), Error> {
         self.adopt(address);
-        let uses = self.live(address)?.uses.as_slice();
-        // A block without other streams is by far the most frequent: no second look at the table for it.
+        let uses = live(&self.blocks, &self.plans, &self.heaps, address)?.uses.as_slice();
         if uses.is_empty() {
             self.release(address.0);
             return Ok(());
         }
-        let uses = uses.to_vec();
-        if self.pending.push(address.0, &uses, &*self.source).map_err(Error::Source)?
-            && let Some(block) = self.blocks.get_mut(&address.0)
-        {
+        self.pending.push(address.0, uses, &*self.source).map_err(Error::Source)?;
+        if let Some(block) = self.blocks.get_mut(&address.0) {
             block.pending = true;
         }
         Ok(())
@@ -185,7 +182,7 @@ impl State {
         } else if self.planned_stream(address).is_some() {
             return Ok(());
         }
-        let block = self.live(address)?;
+        let block = live(&self.blocks, &self.plans, &self.heaps, address)?;
         if queues && block.stream != stream && !block.uses.contains(&stream) {
             self.meet(stream);
             if let Some(block) = self.blocks.get_mut(&address.0) {
@@ -207,17 +204,16 @@ impl State {
         self.since_step = 0;
         self.stats();
         self.close_plan_step();
-        self.clear_plan_memories();
         self.pending.reset_added();
         // A source that fails here costs order, nothing else: what was not done is done at need.
         let is_warming_up = self.accounting.warming_up() && self.plans.current().is_none();
         if is_warming_up && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
-            let _ = self.heaps.of_mut(Size::Large).heap.settle(&mut self.accounting);
+            let _ = self.heaps.of_mut(SizeClass::Large).heap.settle(&mut self.accounting);
         }
-        let has_too_many_aliases = self.heaps.of(Size::Large).heap.has_too_many_aliases();
+        let has_too_many_aliases = self.heaps.of(SizeClass::Large).heap.has_too_many_aliases();
         if has_too_many_aliases && self.queues.finish(&*self.source).is_ok() {
-            let _ = self.heaps.of_mut(Size::Large).heap.close_old_aliases(&mut self.accounting);
+            let _ = self.heaps.of_mut(SizeClass::Large).heap.close_old_aliases(&mut self.accounting);
         }
         self.accounting.close();
     }
@@ -240,20 +236,6 @@ impl State {
     /// What the learner has to say since the last call.
     pub(super) fn warnings(&mut self) -> Vec<String> {
         self.plans.warnings()
-    }
-
-    /// The block at an address that was handed out and not freed.
-    fn live(&self, address: Address) -> Result<&Block, Error> {
-        match self.blocks.get(&address.0) {
-            Some(block) if !block.pending => Ok(block),
-            Some(_) => Err(Error::DoubleFree { address }),
-            None => {
-                let planned = self.plans.current().and_then(|served| served.offset(address).zip(Some(served)));
-                let planned = planned.is_some_and(|(offset, served)| served.slots.knows(offset));
-                let freed = planned || self.heaps.was_freed(address.0);
-                Err(if freed { Error::DoubleFree { address } } else { Error::ForeignAddress { address } })
-            }
-        }
     }
 
     /// Notes the use of a stream. What was freed before the second stream came belongs to the first.
@@ -322,6 +304,25 @@ impl State {
     fn give_back(&mut self) -> Result<u64, SourceError> {
         self.queues.finish(&*self.source)?;
         self.heaps.give_back(&mut self.accounting)
+    }
+}
+
+/// The block at an address that was handed out and not freed.
+fn live<'a>(
+    blocks: &'a FxHashMap<u64, Block>,
+    plans: &PlanServer,
+    heaps: &SizedHeaps,
+    address: Address,
+) -> Result<&'a Block, Error> {
+    match blocks.get(&address.0) {
+        Some(block) if !block.pending => Ok(block),
+        Some(_) => Err(Error::DoubleFree { address }),
+        None => {
+            let planned = plans.current().and_then(|served| served.offset(address).zip(Some(served)));
+            let planned = planned.is_some_and(|(offset, served)| served.slots.knows(offset));
+            let freed = planned || heaps.was_freed(address.0);
+            Err(if freed { Error::DoubleFree { address } } else { Error::ForeignAddress { address } })
+        }
     }
 }
 

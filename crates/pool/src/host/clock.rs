@@ -47,11 +47,15 @@ impl Clock {
         (self.plan_seen, self.plan_served) = (self.now, 0);
     }
 
-    /// Whether a plan that has `served` so many allocations has served none for `interval`.
-    pub(super) fn is_plan_idle(&mut self, served: u64, interval: u32) -> bool {
+    /// The plan has `served` so many allocations by now.
+    pub(super) fn see_plan(&mut self, served: u64) {
         if served != self.plan_served {
             (self.plan_seen, self.plan_served) = (self.now, served);
         }
+    }
+
+    /// Whether the plan was not [seen](Self::see_plan) to serve for `interval`.
+    pub(super) fn is_plan_idle(&self, interval: u32) -> bool {
         self.now.saturating_sub(self.plan_seen) > interval
     }
 
@@ -97,11 +101,10 @@ mod tests {
         let mut clock = Clock::default();
         at(&mut clock, 0);
         clock.begin_plan();
-        at(&mut clock, 5);
-        assert!(!clock.is_plan_idle(7, 8));
-        at(&mut clock, 7);
-        assert!(!clock.is_plan_idle(7, 8));
-        at(&mut clock, 8);
-        assert!(clock.is_plan_idle(7, 8));
+        for (second, is_idle) in [(5, false), (7, false), (8, true)] {
+            at(&mut clock, second);
+            clock.see_plan(7);
+            assert_eq!(clock.is_plan_idle(8), is_idle, "after {second} s");
+        }
     }
 }

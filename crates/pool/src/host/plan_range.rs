@@ -42,7 +42,7 @@ impl PlanRange {
     }
 
     /// Whether a plan may be laid on other memory than before in `step`; it is then taken to be.
-    pub(super) fn moves(&mut self, step: u64) -> bool {
+    pub(super) fn try_move(&mut self, step: u64) -> bool {
         let may_move = self.moved.is_none_or(|moved| step >= moved + REST);
         if may_move {
             self.moved = Some(step);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_plan_is_laid_elsewhere_only_now_and_then() {
         let mut range = PlanRange::default();
-        let moved: Vec<u64> = (1..=100).filter(|&step| range.moves(step)).collect();
+        let moved: Vec<u64> = (1..=100).filter(|&step| range.try_move(step)).collect();
         assert_eq!(moved, [1, 33, 65, 97]);
     }
 

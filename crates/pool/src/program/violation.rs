@@ -106,7 +106,7 @@ pub enum Fault {
     BadStats {
         /// What is wrong.
         what: &'static str,
-        /// The model.
+        /// What the pool says of itself.
         stats: Stats,
         /// What is in hand.
         live: Bytes,

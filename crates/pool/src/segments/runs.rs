@@ -1,4 +1,5 @@
-//! The free memory between blocks, in segments that stay apart.
+//! The free memory between blocks, in segments that stay apart: runs of two segments are not joined, which is why these are not
+//! `core`'s free runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

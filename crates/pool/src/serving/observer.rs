@@ -166,6 +166,11 @@ impl Observer {
         self.trusted.contains(&plan.signature) || self.earlier.iter().filter(follows).count() > 1
     }
 
+    #[cfg(test)]
+    pub(super) fn forget_steps(&mut self) {
+        self.earlier.clear();
+    }
+
     /// Which slot of `plan` each address is an instance of, by the step that was closed.
     pub(crate) fn instances(&self, plan: &StepPlan) -> FxHashMap<u64, u32> {
         let mut by_address = FxHashMap::default();

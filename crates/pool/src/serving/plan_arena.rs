@@ -35,18 +35,28 @@ pub(crate) trait PlanArena {
     /// Takes back the memory of a plan that is no longer served: what is in use of it becomes blocks, the rest is free.
     fn reclaim(&mut self, served: &ServedPlan);
 
-    /// Closes a step and follows what the learner advises. Says how plans did in the step.
-    fn close_plan_step(&mut self) -> Served {
+    /// A step was closed in which plans did as `served` says. Called before another plan is taken up.
+    fn step_closed(&mut self, _served: Served) {}
+
+    /// Takes back what is no longer in use of the memory of earlier plans, where there is any.
+    fn reclaim_idle(&mut self) {}
+
+    /// Closes a step and follows what the learner advises.
+    fn close_plan_step(&mut self) {
         let closed = self.plans_mut().close_step();
+        self.step_closed(closed.served);
         match &closed.proposal {
             Proposal::Drop => self.drop_plan(),
-            Proposal::Serve(plan) if self.plans().may_change_to(plan) && self.is_worth_serving(plan) => {
-                self.take_up(plan);
-            }
+            Proposal::Serve(plan) if self.is_to_be_served(plan) => self.take_up(plan),
             Proposal::Keep | Proposal::Serve(_) => {}
         }
+        self.reclaim_idle();
         self.plans_mut().begin_step(&closed);
-        closed.served
+    }
+
+    /// Whether another plan is to be served than now; what is cheap to know is asked first.
+    fn is_to_be_served(&self, plan: &Arc<StepPlan>) -> bool {
+        self.plans().may_change_to(plan) && self.is_worth_serving(plan) && self.plans().recurs(plan)
     }
 
     /// Serves a plan from the start where an earlier run has left one.

@@ -176,7 +176,8 @@ impl PlanServer {
 
     fn proposal(&mut self, served: Served) -> Proposal {
         let Some(observer) = &mut self.observer else { return Proposal::Keep };
-        if let Some(origin) = self.origin.as_ref().filter(|_| served != Served::default()) {
+        let is_judged = served != Served::default() && (self.policy.judges_dropped || self.current.is_some());
+        if let Some(origin) = self.origin.as_ref().filter(|_| is_judged) {
             observer.judge(origin.signature, served);
         }
         match observer.close(served) {
@@ -190,14 +191,15 @@ impl PlanServer {
         }
     }
 
-    /// Whether another plan than the one that is served is to be: one for a step that recurs. What outlives its step is known
-    /// after the second.
+    /// Whether another plan than the one that is served may be. What outlives its step is known after the second.
     pub(super) fn may_change_to(&self, plan: &Arc<StepPlan>) -> bool {
         let is_other = self.origin.as_ref().is_none_or(|origin| !Arc::ptr_eq(origin, plan));
-        (is_other || self.current.is_none())
-            && self.steps > 1
-            && self.backoff.allows(self.steps)
-            && self.observer.as_ref().is_some_and(|observer| observer.recurs(plan))
+        (is_other || self.current.is_none()) && self.steps > 1 && self.backoff.allows(self.steps)
+    }
+
+    /// Whether a plan is for a step that recurs. Takes time in proportion to the steps that are remembered.
+    pub(super) fn recurs(&self, plan: &StepPlan) -> bool {
+        self.observer.as_ref().is_some_and(|observer| observer.recurs(plan))
     }
 
     /// Whether a plan can be served at all, and was not refused lately.
@@ -268,6 +270,14 @@ impl PlanServer {
         let fresh = Self::new(self.policy.clone(), observer, Arc::clone(&self.published));
         mem::forget(mem::replace(self, fresh));
         served
+    }
+
+    /// Forgets the steps that were seen, so that a plan recurs only where it was followed.
+    #[cfg(test)]
+    pub(super) fn forget_steps(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            observer.forget_steps();
+        }
     }
 
     /// Learns no more, so that a test can see what the arena does without.

@@ -11,6 +11,8 @@ pub(crate) struct ServingPolicy {
     pub(crate) hits_per_miss: u64,
     /// For how many steps a plan that could not be laid out is not tried again.
     pub(crate) rest: u64,
+    /// Whether a plan that was dropped within a step is judged by that step too.
+    pub(crate) judges_dropped: bool,
     /// Whether a plan is proposed again right after a step that did not follow it.
     pub(crate) insists: bool,
     /// How many steps in a row may be astray before plans are tried ever less often; any number, where there is none.
@@ -29,6 +31,7 @@ impl ServingPolicy {
         tolerated_misses: 64,
         hits_per_miss: 1,
         rest: 32,
+        judges_dropped: true,
         insists: true,
         patience: None,
         remembered_steps: 4,
@@ -41,6 +44,7 @@ impl ServingPolicy {
         tolerated_misses: 8,
         hits_per_miss: 4,
         rest: 0,
+        judges_dropped: false,
         insists: false,
         patience: Some(4),
         remembered_steps: 64,

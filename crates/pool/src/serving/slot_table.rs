@@ -1,4 +1,4 @@
-//! Serves a plan without a lock: one bit per slot says whether it is in use, and a block gets its slot if none of those
+//! Serves a plan without the arena's lock, under that of the lane alone: one bit per slot says whether it is in use, and a block gets its slot if none of those
 //! that share addresses with it is.
 //!
 //! A thread sets the slot's bit first and looks at the others afterwards, so of two threads that want the same memory at

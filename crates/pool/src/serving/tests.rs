@@ -21,6 +21,8 @@ struct Toy {
     blocks: BTreeMap<u64, u64>,
     next: u64,
     laid_out: u64,
+    /// How plans did in the last step.
+    closed: Served,
     /// What the next plans meet.
     is_welcome: bool,
     has_room: bool,
@@ -35,6 +37,7 @@ impl Toy {
             blocks: BTreeMap::new(),
             next: ONLINE,
             laid_out: 0,
+            closed: Served::default(),
             is_welcome: true,
             has_room: true,
         }
@@ -71,7 +74,12 @@ impl Toy {
         for block in blocks {
             assert!(self.free(block));
         }
-        self.close_plan_step()
+        self.close()
+    }
+
+    fn close(&mut self) -> Served {
+        self.close_plan_step();
+        self.closed
     }
 
     fn repeat(&mut self, times: usize) {
@@ -92,6 +100,10 @@ impl PlanArena for Toy {
 
     fn plans_mut(&mut self) -> &mut PlanServer {
         &mut self.plans
+    }
+
+    fn step_closed(&mut self, served: Served) {
+        self.closed = served;
     }
 
     fn is_worth_serving(&self, _: &StepPlan) -> bool {
@@ -174,7 +186,7 @@ fn a_plan_that_a_step_does_not_follow_is_dropped_within_it_and_loses_no_block() 
     assert_eq!(toy.blocks.get(&kept), Some(&STEP[0]), "what was in use of the plan is a block now");
     assert!(!toy.yield_plan());
     assert!(toy.free(kept) && others.into_iter().all(|block| toy.free(block)));
-    let served = toy.close_plan_step();
+    let served = toy.close();
     assert_eq!(served, Served { hits: 1, misses: 40 }, "the step's count survives the drop");
     assert_eq!(toy.plans.so_far(), toy.plans.closed());
 }
@@ -196,6 +208,24 @@ fn a_program_that_never_follows_its_plans_is_left_alone_ever_longer_by_the_host_
         toy.yield_plan();
     }
     assert!(!served_in.is_empty() && served_in.len() < 100, "{served_in:?}");
+}
+
+#[test]
+fn a_plan_that_is_dropped_within_a_step_is_judged_by_it_on_devices_alone() {
+    for (policy, is_trusted) in [(ServingPolicy::HOST, true), (ServingPolicy::DEVICE, false)] {
+        let mut toy = Toy::new(policy);
+        toy.repeat(6);
+        let plan = toy.plans.remembered().expect("a plan is served");
+        toy.plans.forget_steps();
+        assert!(toy.plans.recurs(&plan), "it was followed");
+        for number in 0..200 {
+            toy.alloc(100_000 + number);
+        }
+        toy.drop_plan();
+        toy.close();
+        toy.plans.forget_steps();
+        assert_eq!(toy.plans.recurs(&plan), is_trusted);
+    }
 }
 
 #[test]
@@ -233,7 +263,7 @@ proptest! {
             if number % seldom == 0 {
                 toy.yield_plan();
             }
-            counted += toy.close_plan_step();
+            counted += toy.close();
             prop_assert_eq!(counted, toy.plans.closed());
         }
         toy.drop_plan();

@@ -1,5 +1,7 @@
 //! What is no pool by itself, or not for devices, as one that the checks can be run over.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_core::{Bytes, StreamId};
@@ -42,10 +44,13 @@ impl<P: Pool> Pool for RecordsItsStream<P> {
     }
 }
 
-/// The host arena, with the errors that `malloc` has no use for. Work is done when it is queued, so that no stream matters.
+/// The host arena, with the errors that `malloc` has no use for. Work is done when it is queued, so that no stream matters. All its
+/// addresses count as given, so that what it says is resident is held to nothing.
 #[derive(Debug)]
 pub struct HostArenaPool {
     arena: HostArena,
+    /// Addresses at which blocks were freed, whatever lies there now.
+    freed: Mutex<BTreeSet<Address>>,
     peak_reserved: AtomicU64,
 }
 
@@ -62,7 +67,7 @@ impl HostArenaPool {
         let arena = HostArena::new(options).map_err(Error::Source)?;
         let range = arena.range();
         source.include(Span::new(range.start, Bytes::new(range.end - range.start)));
-        Ok(Box::new(Self { arena, peak_reserved: AtomicU64::new(0) }))
+        Ok(Box::new(Self { arena, freed: Mutex::default(), peak_reserved: AtomicU64::new(0) }))
     }
 }
 
@@ -86,15 +91,21 @@ impl Pool for HostArenaPool {
     }
 
     fn free(&self, address: Address) -> Result<(), Error> {
-        if self.arena.range().contains(&address.0) {
-            self.arena.free(address.0)
-        } else {
-            Err(Error::ForeignAddress { address })
+        if !self.arena.range().contains(&address.0) {
+            return Err(Error::ForeignAddress { address });
         }
+        self.freed.lock().unwrap().insert(address);
+        self.arena.free(address.0)
     }
 
     fn record(&self, address: Address, _: StreamId) -> Result<(), Error> {
-        if self.arena.usable(address.0).is_some() { Ok(()) } else { self.free(address) }
+        if self.arena.usable(address.0).is_some() {
+            Ok(())
+        } else if self.freed.lock().unwrap().contains(&address) {
+            Err(Error::DoubleFree { address })
+        } else {
+            Err(Error::ForeignAddress { address })
+        }
     }
 
     fn step(&self) {

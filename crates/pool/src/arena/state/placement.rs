@@ -4,17 +4,16 @@
 use lowtide_core::StreamId;
 use lowtide_memory::Error as SourceError;
 
-use super::super::UNIT;
-use super::super::sized_heaps::Size;
-use super::super::streams::Position;
 use super::State;
+use crate::arena::sized_heaps::SizeClass;
+use crate::arena::streams::Position;
 use crate::error::Error;
-use crate::pool::Request;
+use crate::pool::{Request, UNIT};
 use crate::serving::PlanArena;
 
 impl State {
     /// Where to put a block; makes room where there is none.
-    pub(super) fn place(&mut self, size: Size, bytes: u64, align: u64, request: &Request) -> Result<u64, Error> {
+    pub(super) fn place(&mut self, size: SizeClass, bytes: u64, align: u64, request: &Request) -> Result<u64, Error> {
         if let Some(offset) = self.find(size, bytes, align, request.stream)? {
             return Ok(offset);
         }
@@ -42,7 +41,7 @@ impl State {
     }
 
     /// Tries what is left when the source has no more memory.
-    fn rescue(&mut self, size: Size, bytes: u64, align: u64, request: &Request) -> Result<u64, Error> {
+    fn rescue(&mut self, size: SizeClass, bytes: u64, align: u64, request: &Request) -> Result<u64, Error> {
         let wanted = bytes + align - UNIT;
         if !self.pending.is_empty() {
             // Work that cannot be waited for leaves its memory in use.
@@ -79,7 +78,7 @@ impl State {
     }
 
     /// A place in free memory that `stream` may use: at once where there is one, else behind other streams' work.
-    fn find(&mut self, size: Size, bytes: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
+    fn find(&mut self, size: SizeClass, bytes: u64, align: u64, stream: StreamId) -> Result<Option<u64>, Error> {
         const TRIES: usize = 8;
         let sized = self.heaps.of(size);
         let Some(best) = sized.heap.best(bytes, align) else { return Ok(None) };
@@ -101,7 +100,7 @@ impl State {
     }
 
     /// For whom `stream` has to wait before it uses a range.
-    fn waits(&mut self, size: Size, at: u64, bytes: u64, stream: StreamId) -> Vec<(StreamId, Position)> {
+    fn waits(&mut self, size: SizeClass, at: u64, bytes: u64, stream: StreamId) -> Vec<(StreamId, Position)> {
         let sized = self.heaps.of(size);
         let ranges = sized.heap.footprint(at, bytes);
         let mut owners: Vec<_> = ranges.into_iter().flat_map(|(start, end)| sized.freed.owners(start, end)).collect();

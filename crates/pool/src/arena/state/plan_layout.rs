@@ -9,10 +9,10 @@ use lowtide_learn::{Carried, StepPlan};
 use lowtide_memory::Error as SourceError;
 use rustc_hash::FxHashMap;
 
-use super::super::heap::Holder;
-use super::super::plan_memory::PlanMemory;
-use super::super::sized_heaps::Size;
 use super::{Block, Home, State};
+use crate::arena::heap::Holder;
+use crate::arena::plan_memory::PlanMemory;
+use crate::arena::sized_heaps::SizeClass;
 use crate::serving::{ServedPlan, SlotTable};
 
 /// A grain of new memory of a plan. It moves no more, so that it is as large as is handy.
@@ -71,8 +71,8 @@ impl State {
         instances: &FxHashMap<u64, u32>,
     ) -> Result<Vec<LentBlock>, SourceError> {
         let mut lent = Vec::new();
-        let mut groups = self.groups(plan, instances, Size::Small);
-        groups.extend(self.groups(plan, instances, Size::Large));
+        let mut groups = self.groups(plan, instances, SizeClass::Small);
+        groups.extend(self.groups(plan, instances, SizeClass::Large));
         // What comes and goes lies next to the new memory, so that both are one run while it is gone.
         groups.sort_by_key(|group| group.comes_and_goes);
         for group in groups {
@@ -99,7 +99,7 @@ impl State {
     }
 
     /// The handles of a heap that are worth lending, in groups that must stay side by side.
-    fn groups(&self, plan: &StepPlan, instances: &FxHashMap<u64, u32>, size: Size) -> Vec<Group> {
+    fn groups(&self, plan: &StepPlan, instances: &FxHashMap<u64, u32>, size: SizeClass) -> Vec<Group> {
         let mut blocks: Vec<(u64, u64, u64)> = (self.blocks.iter())
             .filter(|(_, block)| block.is_in(size))
             .map(|(&address, block)| (address, block.offset, block.size))
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// The offsets and sizes of the blocks that share memory with a handle, from the lowest on.
-    pub(super) fn blocks_in(&self, size: Size, holder: &Holder) -> Vec<(u64, u64)> {
+    pub(super) fn blocks_in(&self, size: SizeClass, holder: &Holder) -> Vec<(u64, u64)> {
         let (start, end) = (holder.place, holder.place + holder.bytes);
         let mut blocks: Vec<(u64, u64)> = (self.blocks.values())
             .filter(|block| block.is_in(size) && block.offset < end && start < block.offset + block.size)
@@ -141,7 +141,7 @@ impl State {
 
 impl Block {
     /// Whether it lies in the heap for blocks of a size.
-    fn is_in(&self, wanted: Size) -> bool {
+    fn is_in(&self, wanted: SizeClass) -> bool {
         matches!(self.home, Home::Heap { size, .. } if size == wanted)
     }
 }
@@ -153,7 +153,7 @@ fn begins_in(holder: &Holder, offset: u64) -> bool {
 /// Handles that blocks hold together.
 #[derive(Debug)]
 struct Group {
-    size: Size,
+    size: SizeClass,
     holders: Vec<Holder>,
     /// Address, offset and size of the blocks that begin in them.
     blocks: Vec<(u64, u64, u64)>,
@@ -164,7 +164,7 @@ struct Group {
 }
 
 impl Group {
-    fn new(size: Size) -> Self {
+    fn new(size: SizeClass) -> Self {
         Self { size, holders: Vec::new(), blocks: Vec::new(), comes_and_goes: false, is_worth_it: false }
     }
 

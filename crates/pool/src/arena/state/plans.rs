@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
-use lowtide_learn::StepPlan;
+use lowtide_learn::{Slot, StepPlan};
 use lowtide_memory::Error as SourceError;
+use rustc_hash::FxHashMap;
 
-use super::super::plan_memory::Piece;
 use super::{Block, Home, State};
+use crate::arena::accounting::Accounting;
+use crate::arena::plan_memory::Piece;
 use crate::pool::{Address, Request};
 use crate::serving::{Found, LayOut, PlanArena, PlanServer, ServedPlan};
 
@@ -46,11 +48,19 @@ impl PlanArena for State {
         LayOut::Done(Arc::new(served))
     }
 
+    fn reclaim_idle(&mut self) {
+        let used = |number| ranges_on(self.blocks.values(), number);
+        if self.plan_memories.has_idle(self.plans.current().is_some(), used) {
+            // What the source does not take now is given up at a later step.
+            let _ = self.dismantle();
+        }
+    }
+
     fn reclaim(&mut self, served: &ServedPlan) {
         self.accounting.set_planned(0);
         for slot in served.slots.in_use() {
             let Some(offset) = slot.offset.map(Bytes::get) else { continue };
-            self.keep_planned(served, offset, slot.bytes, slot.lane.stream);
+            keep_planned(served, slot, offset, &mut self.blocks, &mut self.accounting);
         }
         for block in self.blocks.values_mut() {
             if let Home::Heap { lent, .. } = &mut block.home {
@@ -77,21 +87,12 @@ impl State {
 
     /// A block of the plan that is to be treated like any other becomes one.
     pub(super) fn adopt(&mut self, address: Address) {
-        let Some(served) = self.plans.current() else { return };
-        let Some(offset) = served.offset(address).filter(|_| !self.blocks.contains_key(&address.0)) else { return };
+        let Self { plans, blocks, accounting, .. } = self;
+        let Some(served) = plans.current() else { return };
+        let Some(offset) = served.offset(address).filter(|_| !blocks.contains_key(&address.0)) else { return };
         let Some(slot) = served.slots.at(offset) else { return };
-        let (served, bytes, stream) = (Arc::clone(served), slot.bytes, slot.lane.stream);
         served.attend(true);
-        self.keep_planned(&served, offset, bytes, stream);
-    }
-
-    /// A slot that is in use becomes a block, unless it is one already.
-    fn keep_planned(&mut self, served: &ServedPlan, offset: u64, bytes: Bytes, stream: StreamId) {
-        let Self { blocks, accounting, .. } = self;
-        blocks.entry(served.address(offset).0).or_insert_with(|| {
-            accounting.take(bytes.get());
-            Block::new(offset, bytes.get(), Home::Plan(served.number()), stream)
-        });
+        keep_planned(served, slot, offset, blocks, accounting);
     }
 
     /// The stream of a block of the plan that is no block of the arena's own yet.
@@ -148,14 +149,20 @@ impl State {
         }
         outcome
     }
+}
 
-    /// Gives up the memory of earlier plans on which no block lies any more.
-    pub(super) fn clear_plan_memories(&mut self) {
-        let used = |number| ranges_on(self.blocks.values(), number);
-        if self.plan_memories.has_idle(self.plans.current().is_some(), used) {
-            let _ = self.dismantle();
-        }
-    }
+/// A slot that is in use becomes a block, unless it is one already.
+fn keep_planned(
+    served: &ServedPlan,
+    slot: &Slot,
+    offset: u64,
+    blocks: &mut FxHashMap<u64, Block>,
+    accounting: &mut Accounting,
+) {
+    blocks.entry(served.address(offset).0).or_insert_with(|| {
+        accounting.take(slot.bytes.get());
+        Block::new(offset, slot.bytes.get(), Home::Plan(served.number()), slot.lane.stream)
+    });
 }
 
 /// The ranges on the memory of the plan of a number on which blocks lie that are the arena's own.

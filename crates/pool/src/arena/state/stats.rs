@@ -3,8 +3,8 @@
 use lowtide_core::Bytes;
 use lowtide_learn::Slot;
 
-use super::super::LiveBlock;
 use super::State;
+use crate::arena::LiveBlock;
 use crate::pool::{Address, Stats};
 use crate::serving::ServedPlan;
 

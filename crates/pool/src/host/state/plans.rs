@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
-use lowtide_learn::StepPlan;
+use lowtide_learn::{Served, StepPlan};
 
-use super::super::pages::HUGE;
-use super::super::step_boundary::StepBoundary;
 use super::{Block, Counts, State, observer};
+use crate::host::pages::HUGE;
+use crate::host::step_boundary::StepBoundary;
 use crate::serving::{LayOut, PlanArena, PlanServer, ServedPlan, SlotTable};
 
 /// A plan may need this part more than was ever alive.
@@ -28,10 +28,7 @@ impl State {
     /// Closes a step: a plan may come or go.
     pub(super) fn close_step(&mut self) {
         self.clock.close_step(self.plans.steps() == 0);
-        let served = self.close_plan_step();
-        if served.hits > 0 && served.misses == 0 {
-            self.pages.settle();
-        }
+        self.close_plan_step();
     }
 
     /// Drops the plan where nothing has used it for as long as memory is kept.
@@ -39,8 +36,9 @@ impl State {
         if self.plans.current().is_none() {
             return;
         }
-        let (served, kept) = (self.plans.so_far(), self.clock.kept(self.options.decay));
-        if self.clock.is_plan_idle(served.hits + served.misses, kept) {
+        let served = self.plans.so_far();
+        self.clock.see_plan(served.hits + served.misses);
+        if self.clock.is_plan_idle(self.clock.kept(self.options.decay)) {
             self.drop_plan();
         }
     }
@@ -74,7 +72,7 @@ impl State {
         if let Some(last) = last.filter(|&last| self.has_little_on(last, bytes)) {
             return Some(last);
         }
-        if !self.plan_range.moves(self.plans.steps()) {
+        if !self.plan_range.try_move(self.plans.steps()) {
             return None;
         }
         // Pages that lie elsewhere and are free make room for those that the plan will touch.
@@ -127,6 +125,12 @@ impl PlanArena for State {
         let Counts { live, peak_live, .. } = self.counts;
         let stays = (live + self.plans.bytes_in_use()).saturating_sub(renewed);
         stays + plan.height.get() <= peak_live + peak_live / SLACK + HUGE
+    }
+
+    fn step_closed(&mut self, served: Served) {
+        if served.hits > 0 && served.misses == 0 {
+            self.pages.settle();
+        }
     }
 
     fn lay_out(&mut self, plan: &Arc<StepPlan>) -> LayOut {
