@@ -102,8 +102,10 @@ def stats(device: int = 0) -> dict[str, Any]:
     return _lowtide.device_stats(device) or {}
 
 
-def begin_allocate_to_pool(device: int, pool: Pool, belongs: Callable[[int], bool]) -> list[int]:
-    """Begins a capture whose streams are told by `belongs`. Returns what its filter was asked to do: to be copied (2)
+def begin_allocate_to_pool(
+    device: int, pool: Pool, belongs: Callable[[int], bool] | ctypes.c_void_p
+) -> list[int]:
+    """Begins a capture whose streams are told by `belongs`, or by the function at an address. Returns what its filter was asked to do: to be copied (2)
     and destroyed (3)."""
     asked: list[int] = []
 
@@ -114,7 +116,8 @@ def begin_allocate_to_pool(device: int, pool: Pool, belongs: Callable[[int], boo
         return False
 
     manager = _MANAGER(manage)
-    invoker = _INVOKER(lambda functor, stream: belongs(stream[0] or 0))
+    is_address = isinstance(belongs, ctypes.c_void_p)
+    invoker = belongs if is_address else _INVOKER(lambda functor, stream: belongs(stream[0] or 0))
     _kept.extend((manager, invoker))
     address = ctypes.cast
     original = Filter((ctypes.c_size_t * 2)(1, 2), address(manager, _POINTER), address(invoker, _POINTER))

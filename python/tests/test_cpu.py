@@ -231,6 +231,41 @@ with recording.record("x.csv.gz"):
     assert sizes == [str(4 << 20), str(4 << 12)]
 
 
+# Frees a block of the arena twice, by the function that PyTorch's allocator names for it.
+FREE_TWICE = """
+import ctypes
+from pathlib import Path
+word = ctypes.c_void_p
+get = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libc10.so"))["_ZN3c1015GetCPUAllocatorEv"]
+get.restype = word
+allocator = get()
+raw_deleter = word.from_address(word.from_address(allocator).value + 4 * ctypes.sizeof(word)).value
+delete = ctypes.CFUNCTYPE(None, word)(ctypes.CFUNCTYPE(word, word)(raw_deleter)(allocator))
+tensor = torch.ones(1 << 18)
+address = tensor.data_ptr()
+del tensor
+delete(address)
+delete(address)
+assert _lowtide.cpu_stats()["failed_frees"] == 2
+"""
+
+RECORD = """
+import torch
+from lowtide import _lowtide
+from lowtide.torch import recording
+_lowtide.serve_cpu()
+with recording.record("x.csv.gz"):
+    torch.empty(1 << 20)
+"""
+
+
+@pytest.mark.parametrize("begin", [SERVE, RECORD], ids=["served", "recorded"])
+def test_a_free_that_fails_is_said_when_the_program_ends(begin: str, tmp_path: Path) -> None:
+    done = child.start(begin + FREE_TWICE, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Lowtide: the arena of CPU tensors: 2 frees failed, the first ") == 1, done.stderr
+
+
 def test_install_says_what_is_wrong() -> None:
     run(
         """

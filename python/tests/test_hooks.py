@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from simulated import run
 
@@ -55,6 +57,17 @@ def test_a_panic_is_an_error_of_the_program_and_ends_service() -> None:
         free(4096, 1000)
         record_stream(4096, 1)
         reset()
+        lowtide.step()
+        questions = {
+            "device_stats": (0,), "reset_peaks": (0,), "trim_devices": (), "limit_device": (0, 1), "device_history": ()
+        }
+        for name, arguments in questions.items():
+            try:
+                getattr(_lowtide, name)(*arguments)
+            except RuntimeError as error:
+                assert "a defect of Lowtide" in str(error), error
+            else:
+                raise SystemExit(f"{name} asks what has panicked")
         warnings = _lowtide.device_warnings()
         assert len(warnings) == 1 and "a defect of Lowtide" in warnings[0], warnings
         assert "call 1 panics on purpose" in warnings[0], warnings
@@ -273,43 +286,78 @@ def test_a_capture_has_a_pool_of_its_own_until_its_graph_is_gone() -> None:
     )
 
 
+# PyTorch's allocator of the CPU is replaced by an object whose function `allocate` is `lowtide_alloc`. That one is called
+# with the address of the result for a size, which no device has, with the low half of the object's own address for a
+# device, which is 0 where the object lies, and with the size of the tensor for a stream.
+THROUGH_PYTORCH = """
+import mmap, os, torch
+from pathlib import Path
+system = ctypes.CDLL(None)
+system.mmap.restype = ctypes.c_void_p
+system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+exactly_there = 0x100000
+kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | exactly_there
+place = system.mmap(1 << 40, 4096, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
+assert place == 1 << 40
+functions = (ctypes.c_void_p * 8)(*[ctypes.cast(library.lowtide_alloc, ctypes.c_void_p)] * 8)
+ctypes.c_void_p.from_address(place).value = ctypes.addressof(functions)
+c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libc10.so"))
+set_allocator = getattr(c10, "_ZN3c1015SetCPUAllocatorEPNS_9AllocatorEh")
+set_allocator.argtypes = [ctypes.c_void_p, ctypes.c_uint8]
+set_allocator(place, 255)
+"""
+
+
 def test_a_shortage_is_thrown_as_the_error_of_pytorch() -> None:
-    """PyTorch's allocator of the CPU is replaced by an object whose function `allocate` is `lowtide_alloc`. That one is
-    called with the address of the result for a size, which no device has, and with the low half of the object's own
-    address for a device, which is 0 where the object lies."""
     pytest.importorskip("torch")
     told = run(
-        """
-        import mmap, os, torch
-        from pathlib import Path
-        serve(learn=False)
-        kept = [alloc(9 * MIB) for _ in range(6)]
-        assert _lowtide.raises_out_of_memory()
-        system = ctypes.CDLL(None)
-        system.mmap.restype = ctypes.c_void_p
-        system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
-        exactly_there = 0x100000
-        kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | exactly_there
-        place = system.mmap(1 << 40, 4096, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
-        assert place == 1 << 40
-        functions = (ctypes.c_void_p * 8)(*[ctypes.cast(library.lowtide_alloc, ctypes.c_void_p)] * 8)
-        ctypes.c_void_p.from_address(place).value = ctypes.addressof(functions)
-        c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libc10.so"))
-        set_allocator = getattr(c10, "_ZN3c1015SetCPUAllocatorEPNS_9AllocatorEh")
-        set_allocator.argtypes = [ctypes.c_void_p, ctypes.c_uint8]
-        set_allocator(place, 255)
-        for _ in range(3):
-            try:
-                torch.empty(1000)
-            except torch.OutOfMemoryError as error:
-                text = str(error)
-            else:
-                text = "no error"
-        assert stats()["out_of_memory"] == 3
-        print(text, flush=True)
-        os._exit(0)
-        """
+        THROUGH_PYTORCH
+        + textwrap.dedent(
+            """
+            serve(learn=False)
+            kept = [alloc(9 * MIB) for _ in range(6)]
+            assert _lowtide.raises_out_of_memory()
+            for _ in range(3):
+                try:
+                    torch.empty(1000)
+                except torch.OutOfMemoryError as error:
+                    text = str(error)
+                else:
+                    text = "no error"
+            assert stats()["out_of_memory"] == 3
+            print(text, flush=True)
+            os._exit(0)
+            """
+        )
     )
     assert told.startswith("CUDA out of memory. Lowtide: out of memory on device 0: no room for "), told
     for part in ("in use 54.0 MiB", "fragmentation: ", "map of what is alive", "54.0 MiB in 6 of 9.0 MiB", "\nhint: "):
         assert part in told, told
+
+
+def test_an_exception_of_a_filter_passes_and_breaks_nothing() -> None:
+    """The filter is a function of the C++ runtime that takes nothing and throws."""
+    pytest.importorskip("torch")
+    told = run(
+        THROUGH_PYTORCH
+        + textwrap.dedent(
+            """
+            serve(learn=False)
+            throws = ctypes.cast(ctypes.CDLL("libstdc++.so.6")["_ZSt25__throw_bad_function_callv"], ctypes.c_void_p)
+            begin_allocate_to_pool(0, Pool(0, 9), throws)
+            for _ in range(3):
+                try:
+                    torch.empty(1000)
+                except RuntimeError as error:
+                    text = str(error)
+                else:
+                    text = "no error"
+            assert _lowtide.device_warnings() == [] and stats()["allocations"] == 0
+            end_allocate_to_pool(0, Pool(0, 9))
+            assert alloc(MIB, stream=5) is not None
+            print(text, flush=True)
+            os._exit(0)
+            """
+        )
+    )
+    assert "bad_function_call" in told, told

@@ -162,15 +162,15 @@ impl Learner {
         &self.candidates
     }
 
-    /// The plan for the step that begins now: what was last advised. Before the first step, the plan of the cache that was
-    /// used last.
+    /// The plan for the step that begins now: what was last advised. Before the first step, the plan of the cache that
+    /// was used last.
     pub fn likely_next(&self) -> Option<Arc<StepPlan>> {
         self.serving.as_ref().map(|(_, plan)| Arc::clone(plan))
     }
 
-    /// `plan` with places that leave `carried` alone: what stays is kept clear of, and a slot whose instance is among them
-    /// has its place. Where blocks of a slot are alive two at a time it is for two steps. Takes at most the time limit of a
-    /// solve. None where there is no such plan.
+    /// `plan` with places that leave `carried` alone: what stays is kept clear of, and a slot whose instance is among
+    /// them has its place. Where blocks of a slot are alive two at a time it is for two steps. Takes at most the time
+    /// limit of a solve. None where there is no such plan.
     pub fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Option<StepPlan> {
         let is_its_own = |planned: &&PlannedPattern| planned.plan().is_some_and(|own| own.signature == plan.signature);
         let cancel = AtomicBool::new(false);

@@ -1,9 +1,10 @@
-//! Learns the memory steps of a program: watches its allocations, plans a step that recurs, and says when to serve the plan.
-//! It knows sizes and order alone, and no address: whoever owns a [`Learner`] holds the memory, serves its [`StepPlan`]s with a
-//! [`Cursor`] per lane, and places online whatever a plan does not have.
+//! Learns the memory steps of a program: watches its allocations, plans a step that recurs, and says when to serve the
+//! plan. It knows sizes and order alone, and no address: whoever owns a [`Learner`] holds the memory, serves its
+//! [`StepPlan`]s with a [`Cursor`] per lane, and places online whatever a plan does not have.
 //!
-//! A recording of a step (`steps`) is merged into the pattern that it is like (`patterns`). What a pattern looks like after that
-//! is solved (`planning`) and becomes a plan (`plan`), which is remembered on disk where the options name a folder (`cache`).
+//! A recording of a step (`steps`) is merged into the pattern that it is like (`patterns`). What a pattern looks like
+//! after that is solved (`planning`) and becomes a plan (`plan`), which is remembered on disk where the options name a
+//! folder (`cache`).
 //!
 //! ```
 //! use lowtide_core::{Align, Bytes};

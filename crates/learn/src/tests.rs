@@ -94,7 +94,8 @@ proptest! {
             let layout = timeline::place(&shape, effort).unwrap();
             prop_assert!(timeline::holds(&shape, &layout));
             prop_assert!(layout.bound <= layout.height);
-            // What was just recorded is all expected, so that places in the pattern can be counted off to those in the shape.
+            // What was just recorded is all expected, so that places in the pattern can be counted off to those in the
+            // shape.
             let shaped = known.expected_places();
             let spans: Vec<Option<(u64, u64)>> = places
                 .iter()

@@ -1,7 +1,7 @@
 //! A thread that does what no request should wait for: it lets memory decay, trims the underlying allocator, and purges
-//! memory under pressure. It is started once the arena has handed out enough to be worth it, takes no signals, and ends when it
-//! is the last thread, so that it keeps no process alive. A process with no other threads forks without it: programs look at
-//! how many threads they have.
+//! memory under pressure. It is started once the arena has handed out enough to be worth it, takes no signals, and ends
+//! when it is the last thread, so that it keeps no process alive. A process with no other threads forks without it:
+//! programs look at how many threads they have.
 
 mod pressure;
 
@@ -42,7 +42,8 @@ const MORSEL: Bytes = Bytes::new(1 << 20);
 
 const STACK: usize = 256 << 10;
 
-/// How long a fork waits for the thread to end. It does so as soon as it runs, unless what it needs is in use by the fork itself.
+/// How long a fork waits for the thread to end. It does so as soon as it runs, unless what it needs is in use by the
+/// fork itself.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Whether the thread was started and has not ended, or cannot be had.
@@ -57,7 +58,8 @@ const NEWBORN: i32 = -1;
 static ENDS: AtomicU32 = AtomicU32::new(0);
 /// When it may be started at the earliest, in milliseconds of the clock.
 static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
-/// How long the thread has looked after the arena, in milliseconds. What was freed while it did not run is not older for that.
+/// How long the thread has looked after the arena, in milliseconds. What was freed while it did not run is not older
+/// for that.
 static SERVED: AtomicU64 = AtomicU64::new(0);
 /// When the underlying allocator was last trimmed, and when pressure was last answered; zero for never.
 static TRIMMED: AtomicU64 = AtomicU64::new(0);

@@ -29,7 +29,8 @@ pub(crate) struct Settings {
     pub(crate) summary: Option<PathBuf>,
     /// Where `lowtide watch` gets marks.
     pub(crate) marks: Option<PathBuf>,
-    /// The process that wants a summary of those it starts, whatever they did; of others it wants those that had large blocks.
+    /// The process that wants a summary of those it starts, whatever they did; of others it wants those that had large
+    /// blocks.
     pub(crate) runner: Option<u32>,
     /// The underlying allocator, by name.
     pub(crate) underlying: String,
@@ -100,8 +101,8 @@ const GLIBC: &str = "glibc";
 /// What a range that is cut short is a multiple of.
 const ROUND: u64 = 2 << 20;
 
-/// The part of the addresses that a process may have which the arena takes at most: the rest of the program needs addresses
-/// too.
+/// The part of the addresses that a process may have which the arena takes at most: the rest of the program needs
+/// addresses too.
 pub(crate) const SHARE: u64 = 4;
 
 fn command() -> String {

@@ -1,5 +1,6 @@
 //! Handles mapped into reserved addresses: the way every source of this crate works. A [`Backing`] makes the few calls
-//! that differ between kinds of memory; a [`Mapper`] checks spans, accounts for handles, counts calls, and cleans up after errors.
+//! that differ between kinds of memory; a [`Mapper`] checks spans, accounts for handles, counts calls, and cleans up
+//! after errors.
 
 mod ledger;
 mod queue;

@@ -23,7 +23,7 @@ use crate::pool::{Address, Pool, Request};
 pub use captures::Capture;
 use device::Device;
 pub use device::DeviceStats;
-use failed_frees::FailedFrees;
+pub use failed_frees::FailedFrees;
 pub use shortage::Shortage;
 
 /// The most devices that a process can have.
@@ -84,10 +84,21 @@ impl Fleet {
 
     /// A block on `device`. Where there is no room, whatever can be given back is, and it is tried once more.
     pub fn alloc(&self, device: u32, request: &Request) -> Result<Address, Error> {
+        self.alloc_in(device, request, self.capture_of(device, request.stream))
+    }
+
+    /// The capture under way that blocks for `stream` belong to. It asks the filters that [`begin_capture`](Self::begin_capture)
+    /// was given and does nothing else: where one unwinds, by a panic or an exception, nothing has changed.
+    pub fn capture_of(&self, device: u32, stream: StreamId) -> Option<Capture> {
+        self.opened(device)?.captures.belonging(stream)
+    }
+
+    /// As [`alloc`](Self::alloc), for whoever has asked [`capture_of`](Self::capture_of) before: no filter is asked.
+    pub fn alloc_in(&self, device: u32, request: &Request, capture: Option<Capture>) -> Result<Address, Error> {
         if self.over.load(Ordering::Relaxed) {
             self.end_step();
         }
-        self.device(device)?.alloc(request)
+        self.device(device)?.alloc(request, capture)
     }
 
     /// Takes a block of `device` back. An error is counted in [`DeviceStats::failed_frees`] and said in

@@ -36,7 +36,7 @@ mod sync;
 
 pub use arena::{Arena, ArenaOptions, LiveBlock};
 pub use error::Error;
-pub use fleet::{Capture, CapturePool, DeviceStats, Fleet, FleetOptions, Opener, Shortage};
+pub use fleet::{Capture, CapturePool, DeviceStats, FailedFrees, Fleet, FleetOptions, Opener, Shortage};
 pub use host::{Frozen, HostArena, HostArenaOptions, HostStats};
 pub use pool::{Address, Pool, Request, Stats};
 pub use segments::Segments;

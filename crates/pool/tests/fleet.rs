@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use lowtide_core::{Action, Align, Bytes, StreamId, ThreadId};
 use lowtide_learn::LearnerOptions;
@@ -155,6 +157,44 @@ fn what_a_capture_uses_is_nobody_elses_until_its_graphs_are_gone() {
     let freed = living.filter(|&address| fleet.free(0, address, Bytes::new(4 * MIB)).is_ok()).count();
     assert_eq!(freed, 1);
     assert!(fleet.stats(0).unwrap().reserved < with_graph);
+}
+
+#[test]
+fn a_filter_is_asked_apart_from_the_allocation() {
+    let fleet = small();
+    let asked = Arc::new(AtomicU32::new(0));
+    let (capture, counted) = (Capture(0, 7), Arc::clone(&asked));
+    let belongs = move |stream| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        stream == StreamId(5)
+    };
+    fleet.begin_capture(0, capture, belongs).unwrap();
+    assert_eq!([5, 6].map(|stream| fleet.capture_of(0, StreamId(stream))), [Some(capture), None]);
+    assert_eq!((fleet.capture_of(1, StreamId(5)), asked.load(Ordering::Relaxed)), (None, 2));
+    let inside = fleet.alloc_in(0, &on(5, 4), Some(capture)).unwrap();
+    fleet.alloc_in(0, &on(5, 4), None).unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "who allocates asks no filter");
+    assert_eq!((fleet.block_at(inside), fleet.stats(0).unwrap().allocs), (None, 2), "it is in the capture's pool");
+    fleet.end_capture(0, capture);
+    assert_eq!(fleet.capture_of(0, StreamId(5)), None);
+    let late = fleet.alloc_in(0, &on(5, 4), Some(capture)).unwrap();
+    assert!(fleet.block_at(late).is_some(), "the capture is over");
+}
+
+#[test]
+fn a_filter_that_unwinds_leaves_the_fleet_as_it_was() {
+    let fleet = small();
+    let capture = Capture(0, 7);
+    fleet
+        .begin_capture(0, capture, |stream| if stream == StreamId(6) { resume_unwind(Box::new(())) } else { true })
+        .unwrap();
+    for _ in 0..2 {
+        assert!(catch_unwind(AssertUnwindSafe(|| fleet.capture_of(0, StreamId(6)))).is_err());
+        assert_eq!(fleet.capture_of(0, StreamId(5)), Some(capture));
+        assert!(fleet.alloc(0, &on(5, 4)).is_ok());
+    }
+    fleet.end_capture(0, capture);
+    assert!(fleet.alloc(0, &on(6, 4)).is_ok());
 }
 
 #[test]

@@ -26,7 +26,8 @@ fn teach() -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Stands in for `void cacheInfo(DeviceIndex device, size_t* largest)`: what the device has and the program does not hold.
+/// Stands in for `void cacheInfo(DeviceIndex device, size_t* largest)`: what the device has and the program does not
+/// hold.
 extern "C" fn cache_info(_this: *mut c_void, device: i8, largest: *mut usize) {
     let room = fleet().zip(u32::try_from(device).ok()).and_then(|(fleet, device)| {
         let (capacity, stats) = DEVICES.call(|| (fleet.capacity(device).ok().flatten(), fleet.stats(device)))?;

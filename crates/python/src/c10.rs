@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 pub(crate) use layout::{Family, cuda_slot};
 pub(crate) use patch::{Original, Slot, patch};
 
-use crate::symbols::find;
+use crate::system::find_in;
 
 /// Frees a block by its context.
 pub(crate) type Deleter = unsafe extern "C-unwind" fn(*mut c_void);
@@ -77,7 +77,7 @@ unsafe impl Sync for Object {}
 impl Object {
     /// The allocator of CPU tensors.
     pub(crate) fn cpu() -> Result<Self, Refusal> {
-        let function = find(c"libc10.so", c"_ZN3c1015GetCPUAllocatorEv").ok_or(Refusal::NotLoaded)?;
+        let function = find_in(c"libc10.so", c"_ZN3c1015GetCPUAllocatorEv").ok_or(Refusal::NotLoaded)?;
         // SAFETY: `c10::Allocator* c10::GetCPUAllocator()`.
         let get: unsafe extern "C-unwind" fn() -> *mut c_void = unsafe { mem::transmute(function.as_ptr()) };
         // SAFETY: the library is loaded, so that its objects are there.
@@ -87,7 +87,7 @@ impl Object {
     /// The allocator of CUDA memory that is in use now.
     pub(crate) fn cuda() -> Result<Self, Refusal> {
         let symbol = c"_ZN3c104cuda20CUDACachingAllocator9allocatorE";
-        let place = find(c"libc10_cuda.so", symbol).ok_or(Refusal::NoCuda)?;
+        let place = find_in(c"libc10_cuda.so", symbol).ok_or(Refusal::NoCuda)?;
         // SAFETY: `std::atomic<CUDAAllocator*>`, which is one word and lives as long as the library.
         let pointer = unsafe { place.cast::<std::sync::atomic::AtomicPtr<c_void>>().as_ref() };
         NonNull::new(pointer.load(std::sync::atomic::Ordering::Acquire)).map(Self).ok_or(Refusal::NoCuda)
@@ -96,9 +96,9 @@ impl Object {
     /// The allocator of host memory pinned for CUDA.
     pub(crate) fn pinned() -> Result<Self, Refusal> {
         // Without this library there is no such allocator, and asking for it would throw.
-        find(c"libtorch_cuda.so", c"_ZTIN2at13HostAllocatorE").ok_or(Refusal::NoCuda)?;
+        find_in(c"libtorch_cuda.so", c"_ZTIN2at13HostAllocatorE").ok_or(Refusal::NoCuda)?;
         let symbol = c"_ZN2at16getHostAllocatorEN3c1010DeviceTypeE";
-        let function = find(c"libtorch_cpu.so", symbol).ok_or(Refusal::NoCuda)?;
+        let function = find_in(c"libtorch_cpu.so", symbol).ok_or(Refusal::NoCuda)?;
         // SAFETY: `at::HostAllocator* at::getHostAllocator(c10::DeviceType)`.
         let get: unsafe extern "C-unwind" fn(i8) -> *mut c_void = unsafe { mem::transmute(function.as_ptr()) };
         // SAFETY: the library that registers the allocator of this type is loaded.
@@ -119,11 +119,11 @@ pub(crate) struct Current {
 
 impl Current {
     pub(crate) fn find() -> Result<Self, Refusal> {
-        let function = |symbol| find(c"libc10_cuda.so", symbol).ok_or(Refusal::NoCuda);
+        let function = |symbol| find_in(c"libc10_cuda.so", symbol).ok_or(Refusal::NoCuda);
         let device = function(c"_ZN3c104cuda14current_deviceEv")?;
         let stream = function(c"_ZN3c104cuda20getCurrentCUDAStreamEa")?;
-        // SAFETY: `DeviceIndex c10::cuda::current_device()`, and `CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)`,
-        // whose 16 plain bytes are returned as in C.
+        // SAFETY: `DeviceIndex current_device()`, and `CUDAStream getCurrentCUDAStream(DeviceIndex)`, both of
+        // `c10::cuda`, whose 16 plain bytes are returned as in C.
         unsafe {
             Ok(Self {
                 device: mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> i8>(device.as_ptr()),
@@ -149,7 +149,7 @@ type StreamHandle = unsafe extern "C-unwind" fn(*const Stream) -> *mut c_void;
 fn stream_function() -> Option<StreamHandle> {
     static FUNCTION: std::sync::OnceLock<Option<StreamHandle>> = std::sync::OnceLock::new();
     *FUNCTION.get_or_init(|| {
-        let function = find(c"libc10_cuda.so", c"_ZNK3c104cuda10CUDAStream6streamEv")?;
+        let function = find_in(c"libc10_cuda.so", c"_ZNK3c104cuda10CUDAStream6streamEv")?;
         // SAFETY: `cudaStream_t c10::cuda::CUDAStream::stream() const`.
         Some(unsafe { mem::transmute::<*mut c_void, StreamHandle>(function.as_ptr()) })
     })

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use lowtide_core::{Align, Bytes};
+use lowtide_core::{Align, Bytes, ThreadId};
 use lowtide_learn::LearnerOptions;
 use lowtide_memory::{Host, HostOptions, Pages};
 use lowtide_pool::{Address, Arena, ArenaOptions, Pool, Request};
@@ -104,7 +104,7 @@ fn serve(bytes: usize) -> Option<DataPtr> {
     let serving = SERVING.get().filter(|serving| bytes >= serving.threshold && !threads::is_forked())?;
     let request = Request {
         align: ALIGN.unwrap_or(Align::ONE),
-        thread: lowtide_core::ThreadId(threads::number()),
+        thread: ThreadId(threads::number()),
         ..Request::new(Bytes::new(bytes as u64))
     };
     let address = serving.arena.alloc(&request).ok()?;
@@ -136,7 +136,7 @@ pub(crate) fn serve_cpu(python: Python<'_>, threshold: usize, learn: bool) -> Py
     SERVING.get_or_init(|| Serving { arena, threshold });
     steps::listen(|| {
         if let Some(serving) = SERVING.get().filter(|_| !threads::is_forked()) {
-            serving.arena.step();
+            CPU.call(|| serving.arena.step());
         }
     });
     Ok(())
@@ -147,7 +147,7 @@ pub(crate) fn serve_cpu(python: Python<'_>, threshold: usize, learn: bool) -> Py
 #[pyfunction]
 pub(crate) fn cpu_stats(python: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     let Some(serving) = SERVING.get().filter(|_| !threads::is_forked()) else { return Ok(None) };
-    let (stats, served) = python.detach(|| (serving.arena.stats(), serving.arena.served()));
+    let (stats, served) = python.detach(|| CPU.ask(|| (serving.arena.stats(), serving.arena.served())))?;
     let dict = PyDict::new(python);
     dict.set_item("threshold", serving.threshold)?;
     dict.set_item("live", stats.live.get())?;
@@ -164,6 +164,6 @@ pub(crate) fn cpu_stats(python: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>
 #[pyfunction]
 pub(crate) fn trim_cpu(python: Python<'_>) -> PyResult<u64> {
     let Some(serving) = SERVING.get().filter(|_| !threads::is_forked()) else { return Ok(0) };
-    let given = python.detach(|| serving.arena.trim());
+    let given = python.detach(|| CPU.ask(|| serving.arena.trim()))?;
     given.map(Bytes::get).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

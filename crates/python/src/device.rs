@@ -8,13 +8,14 @@ use std::time::Duration;
 use lowtide_core::Bytes;
 use lowtide_formats::write_trace_gzip;
 use lowtide_learn::LearnerOptions;
-use lowtide_pool::{ArenaOptions, DeviceStats, FleetOptions};
+use lowtide_pool::{ArenaOptions, DeviceStats, Fleet, FleetOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::fleet::{self, Kind, fleet};
-use crate::{guard, options, throw, timing};
+use crate::guard::{self, DEVICES};
+use crate::{options, throw, timing};
 
 /// A program that makes this many allocations without a step of an optimizer is taken not to train.
 const PATIENCE: u64 = 1 << 15;
@@ -66,8 +67,13 @@ pub(crate) fn measure_hooks(enabled: bool) {
 /// What device `device` holds and did; `None` where it was not used yet.
 #[pyfunction]
 pub(crate) fn device_stats(python: Python<'_>, device: u32) -> PyResult<Option<Bound<'_, PyDict>>> {
-    let stats = python.detach(|| fleet().and_then(|fleet| Some((fleet.stats(device)?, fleet.steps()))));
+    let stats = python.detach(|| ask(|fleet| Some((fleet.stats(device)?, fleet.steps()))))?.flatten();
     stats.map(|(stats, steps)| dictionary(python, &stats, steps)).transpose()
+}
+
+/// Asks the devices something; none where there are none.
+fn ask<R>(question: impl FnOnce(&'static Fleet) -> R) -> PyResult<Option<R>> {
+    fleet().map(|fleet| DEVICES.ask(|| question(fleet))).transpose()
 }
 
 fn dictionary<'py>(python: Python<'py>, stats: &DeviceStats, steps: u64) -> PyResult<Bound<'py, PyDict>> {
@@ -114,27 +120,22 @@ fn dictionary<'py>(python: Python<'py>, stats: &DeviceStats, steps: u64) -> PyRe
 
 /// Lets the peaks of device `device` begin at what is there now.
 #[pyfunction]
-pub(crate) fn reset_peaks(device: u32) {
-    if let Some(fleet) = fleet() {
-        fleet.reset_peaks(device);
-    }
+pub(crate) fn reset_peaks(device: u32) -> PyResult<()> {
+    ask(|fleet| fleet.reset_peaks(device)).map(Option::unwrap_or_default)
 }
 
 /// Gives back whatever can be given back on all devices, and says how many bytes.
 #[pyfunction]
 pub(crate) fn trim_devices(python: Python<'_>) -> PyResult<u64> {
-    python.detach(|| match fleet() {
-        Some(fleet) => fleet.trim().map(Bytes::get).map_err(|error| PyRuntimeError::new_err(error.to_string())),
-        None => Ok(0),
-    })
+    let given = python.detach(|| ask(Fleet::trim))?.unwrap_or(Ok(Bytes::ZERO));
+    given.map(Bytes::get).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 /// Takes at most `limit` bytes of device `device` from now on; all of it with `None`.
 #[pyfunction]
 #[pyo3(signature = (device, limit))]
 pub(crate) fn limit_device(device: u32, limit: Option<u64>) -> PyResult<()> {
-    let Some(fleet) = fleet() else { return Ok(()) };
-    let limited = fleet.set_limit(device, limit.map(Bytes::new));
+    let limited = ask(|fleet| fleet.set_limit(device, limit.map(Bytes::new)))?.unwrap_or(Ok(()));
     limited.map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
@@ -142,17 +143,17 @@ pub(crate) fn limit_device(device: u32, limit: Option<u64>) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn device_history(python: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     let written = python.detach(|| {
-        let trace = fleet().map(lowtide_pool::Fleet::history).unwrap_or_default();
+        let trace = ask(Fleet::history)?.unwrap_or_default();
         let mut text = Vec::new();
-        write_trace_gzip(&trace, &mut text).map(|()| text)
+        let written = write_trace_gzip(&trace, &mut text).map(|()| text);
+        written.map_err(|error| PyRuntimeError::new_err(error.to_string()))
     });
-    let text = written.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    Ok(PyBytes::new(python, &text))
+    Ok(PyBytes::new(python, &written?))
 }
 
 /// What went wrong since the last call, a sentence each: in learning, in frees, and by defects of Lowtide.
 #[pyfunction]
 pub(crate) fn device_warnings() -> Vec<String> {
-    let of_devices = fleet().map(lowtide_pool::Fleet::warnings).unwrap_or_default();
+    let of_devices = fleet().and_then(|fleet| DEVICES.call(|| fleet.warnings())).unwrap_or_default();
     of_devices.into_iter().chain(guard::warnings()).collect()
 }

@@ -9,6 +9,7 @@ use lowtide_memory::{FailPlan, FailWhen, Failing, Failure, Simulated, SimulatedO
 use lowtide_pool::{Fleet, FleetOptions, Opener};
 use lowtide_replay::TorchOptions;
 
+use crate::guard::DEVICES;
 use crate::{steps, threads};
 
 static FLEET: OnceLock<Fleet> = OnceLock::new();
@@ -59,7 +60,7 @@ pub(crate) fn open(kind: Kind, options: FleetOptions) -> bool {
         threads::watch_forks();
         steps::listen(|| {
             if let Some(fleet) = fleet() {
-                fleet.step();
+                DEVICES.call(|| fleet.step());
             }
         });
     }
@@ -74,8 +75,12 @@ fn opener(kind: Kind) -> Opener {
         }),
         Kind::Simulated { memory, panic_at } => Box::new(move |_| {
             let options = SimulatedOptions { capacity: Some(memory), contents: true, ..SimulatedOptions::default() };
-            let plan = FailPlan::new(panic_at.map_or(FailWhen::Never, FailWhen::Nth)).with(Failure::Panic);
-            Ok(Arc::new(Failing::new(Simulated::new(options)?, plan)) as Arc<dyn Source>)
+            let device = Simulated::new(options)?;
+            Ok(match panic_at {
+                Some(call) => Arc::new(Failing::new(device, FailPlan::new(FailWhen::Nth(call)).with(Failure::Panic)))
+                    as Arc<dyn Source>,
+                None => Arc::new(device),
+            })
         }),
     }
 }

@@ -1,13 +1,12 @@
 //! The functions that PyTorch calls through `CUDAPluggableAllocator`. They are called with no lock held, from any thread,
-//! with the interpreter's lock or without it, and never take it. No panic leaves them.
+//! with the interpreter's lock or without it, and never take it. No panic leaves them; exceptions of C++ pass.
 
 #![expect(unsafe_code, reason = "functions for a foreign caller")]
 
 use std::ffi::{c_double, c_int, c_void};
 use std::ptr;
 
-use lowtide_core::ThreadId;
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 use lowtide_pool::{Address, Capture, Error, Fleet, Request};
 
 use crate::callable::Callable;
@@ -38,6 +37,7 @@ enum Refused {
     Other(String),
 }
 
+/// A block. A filter of a capture may throw, so it is asked before the guard.
 fn serve(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused> {
     let Some(fleet) = fleet() else {
         return Err(Refused::Other(if fleet::is_lost() {
@@ -53,14 +53,12 @@ fn serve(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused
         thread: ThreadId(threads::number()),
     };
     let number = u32::try_from(device).map_err(|_| Refused::Other(format!("there is no device {device}")))?;
-    fleet.alloc(number, &request).map_err(|error| refused(fleet, number, request.bytes, &error))
-}
-
-/// As [`serve`], without a panic.
-fn serve_guarded(size: usize, device: c_int, on: *mut c_void) -> Result<Address, Refused> {
-    DEVICES.call(|| serve(size, device, on)).unwrap_or_else(|| {
-        Err(Refused::Other("device memory failed by a defect of Lowtide and is no longer served".to_owned()))
-    })
+    let capture = fleet.capture_of(number, request.stream);
+    let served = DEVICES.call(|| {
+        let served = fleet.alloc_in(number, &request, capture);
+        served.map_err(|error| refused(fleet, number, request.bytes, &error))
+    });
+    served.unwrap_or_else(|| Err(Refused::Other(DEVICES.refusal())))
 }
 
 /// Calls a device of the fleet, where there is one.
@@ -88,7 +86,7 @@ pub extern "C-unwind" fn lowtide_alloc(size: usize, device: c_int, stream: *mut 
     if size == 0 {
         return ptr::null_mut();
     }
-    match timed(&timing::ALLOC, || serve_guarded(size, device, stream)) {
+    match timed(&timing::ALLOC, || serve(size, device, stream)) {
         Ok(Address(address)) => return ptr::with_exposed_provenance_mut(address as usize),
         // Many programs look for these first words.
         Err(Refused::Memory(message)) => throw::out_of_memory(&format!("CUDA out of memory. Lowtide: {message}")),

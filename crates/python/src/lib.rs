@@ -18,7 +18,7 @@ mod ranges;
 mod recorder;
 mod simulate;
 mod steps;
-mod symbols;
+mod system;
 mod threads;
 mod throw;
 mod timing;

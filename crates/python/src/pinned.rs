@@ -137,8 +137,8 @@ extern "C-unwind" fn empty_cache(this: *mut c_void) {
     unsafe { function(this) };
 }
 
-/// Serves pinned memory at its exact size from now on. Starts nothing: a device's pool is made when a thread that uses the
-/// device first asks.
+/// Serves pinned memory at its exact size from now on. Starts nothing: a device's pool is made when a thread that uses
+/// the device first asks.
 #[pyfunction]
 pub(crate) fn serve_pinned(python: Python<'_>) -> PyResult<()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -172,20 +172,22 @@ fn check_version(python: Python<'_>) -> PyResult<()> {
     Err(Refusal::unexpected(Family::PINNED.what, why).raise(python))
 }
 
+fn stats_of_all_pools() -> Stats {
+    made_pools().map(|(_, pool)| pool.stats()).fold(Stats::default(), |all, one| Stats {
+        live: all.live + one.live,
+        peak_live: all.peak_live + one.peak_live,
+        reserved: all.reserved + one.reserved,
+        peak_reserved: all.peak_reserved + one.peak_reserved,
+    })
+}
+
 /// What pinned memory takes, in bytes: `live` and `reserved` with their peaks; `None` where it is not served.
 #[pyfunction]
 pub(crate) fn pinned_stats(python: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     if BEHIND.get().is_none() || threads::is_forked() {
         return Ok(None);
     }
-    let stats = python.detach(|| {
-        made_pools().map(|(_, pool)| pool.stats()).fold(Stats::default(), |all, one| Stats {
-            live: all.live + one.live,
-            peak_live: all.peak_live + one.peak_live,
-            reserved: all.reserved + one.reserved,
-            peak_reserved: all.peak_reserved + one.peak_reserved,
-        })
-    });
+    let stats = python.detach(|| PINNED.ask(stats_of_all_pools))?;
     let dict = PyDict::new(python);
     dict.set_item("live", stats.live.get())?;
     dict.set_item("peak_live", stats.peak_live.get())?;

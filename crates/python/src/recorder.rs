@@ -1,5 +1,5 @@
-//! Writes down what PyTorch allocates and frees: the stand-ins for its allocators tell, and rows go to disk as the program
-//! runs, so that memory stays bounded and a program that dies leaves what it had done up to its last step.
+//! Writes down what PyTorch allocates and frees: the stand-ins for its allocators tell, and rows go to disk as the
+//! program runs, so that memory stays bounded and a program that dies leaves what it had done up to its last step.
 
 mod files;
 mod site;
@@ -78,7 +78,7 @@ struct Held {
 }
 
 pub(crate) fn is_running() -> bool {
-    RUNNING.load(Ordering::Relaxed) && !threads::is_forked()
+    RUNNING.load(Ordering::Relaxed) && !threads::is_forked() && !RECORDER.is_broken()
 }
 
 fn with_recording(act: impl FnOnce(&mut Recording)) {
@@ -96,10 +96,8 @@ pub(crate) fn allocated(kind: Kind, bytes: usize, block: *mut c_void, place: Opt
         LEFT_OUT.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    RECORDER.call(|| {
-        let site = Site::here();
-        with_recording(|recording| recording.alloc(kind, bytes as u64, block as usize, place, site));
-    });
+    let site = Site::here();
+    RECORDER.call(|| with_recording(|recording| recording.alloc(kind, bytes as u64, block as usize, place, site)));
 }
 
 /// A block is about to be given back.
@@ -256,7 +254,7 @@ pub(crate) fn start_recording(python: Python<'_>, path: PathBuf, least: usize, l
     LEFT_OUT.store(0, Ordering::Relaxed);
     steps::listen(|| {
         if is_running() {
-            with_recording(Recording::step);
+            RECORDER.call(|| with_recording(Recording::step));
         }
     });
     RUNNING.store(true, Ordering::Relaxed);

@@ -3,11 +3,13 @@
 
 #![expect(unsafe_code, reason = "calls a function of another library")]
 
+use std::ffi::c_void;
+use std::mem;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
 
-use crate::marks;
+use crate::{marks, system};
 
 static LISTENERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
@@ -39,9 +41,8 @@ pub(crate) fn step(python: Python<'_>) {
 fn preloaded() -> Option<unsafe extern "C" fn()> {
     static FOUND: OnceLock<Option<unsafe extern "C" fn()>> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        // SAFETY: the name ends in zero.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"lowtide_step".as_ptr()) };
+        let found = system::find(c"lowtide_step")?;
         // SAFETY: whoever has a function of this name has it with this signature.
-        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn()>(found) })
+        Some(unsafe { mem::transmute::<*mut c_void, unsafe extern "C" fn()>(found.as_ptr()) })
     })
 }

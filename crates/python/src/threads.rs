@@ -1,11 +1,11 @@
 //! The threads of the program, numbered in the order in which they appear here, and whether this process is still the one
 //! in which Lowtide was started: in a forked child other threads are gone, and with them whoever held a lock.
 
-#![expect(unsafe_code, reason = "asks to be told of forks")]
-
 use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::system;
 
 /// The number of this thread, from zero.
 pub(crate) fn number() -> u64 {
@@ -39,8 +39,5 @@ pub(crate) fn watch_forks() {
     extern "C" fn child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    ONCE.call_once(|| {
-        // SAFETY: the function adds to a static, and lives as long as the program: this library is never unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
-    });
+    ONCE.call_once(|| system::at_fork(child));
 }

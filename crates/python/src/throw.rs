@@ -1,6 +1,6 @@
-//! PyTorch takes a null pointer for a block and fails much later, so that a shortage must be thrown, as the C++ exception
-//! that PyTorch turns into `torch.OutOfMemoryError`. What is needed for that is exported by PyTorch's own libraries and by
-//! the C++ runtime under them.
+//! PyTorch takes a null pointer for a block and fails much later, so that a shortage must be thrown, as the C++
+//! exception that PyTorch turns into `torch.OutOfMemoryError`. What is needed for that is exported by PyTorch's own
+//! libraries and by the C++ runtime under them.
 
 #![expect(unsafe_code, reason = "throws C++ exceptions")]
 
@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::{self, MaybeUninit};
 use std::ptr::{self, NonNull};
 
-use crate::symbols;
+use crate::system;
 
 /// Larger than any exception of PyTorch.
 const EXCEPTION_BYTES: usize = 2048;
@@ -57,17 +57,17 @@ struct Tools {
 
 impl Tools {
     fn find() -> Option<Self> {
-        let anywhere = |symbol: &CStr| HOMES.iter().find_map(|library| symbols::find(library, symbol));
+        let anywhere = |symbol: &CStr| HOMES.iter().find_map(|library| system::find_in(library, symbol));
         let error = c"_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
         // SAFETY: the symbols are functions of these types: the first four by the C++ runtime's interface, the last by
         // PyTorch's header.
         unsafe {
             Some(Self {
-                allocate_exception: function(symbols::find(RUNTIME, c"__cxa_allocate_exception")?),
-                throw: function(symbols::find(RUNTIME, c"__cxa_throw")?),
-                new: function(symbols::find(RUNTIME, c"_Znwm")?),
-                delete: function(symbols::find(RUNTIME, c"_ZdlPv")?),
-                construct: function(symbols::find(C10, error)?),
+                allocate_exception: function(system::find_in(RUNTIME, c"__cxa_allocate_exception")?),
+                throw: function(system::find_in(RUNTIME, c"__cxa_throw")?),
+                new: function(system::find_in(RUNTIME, c"_Znwm")?),
+                delete: function(system::find_in(RUNTIME, c"_ZdlPv")?),
+                construct: function(system::find_in(C10, error)?),
                 class: anywhere(c"_ZTIN3c1016OutOfMemoryErrorE")?,
                 functions: anywhere(c"_ZTVN3c1016OutOfMemoryErrorE")?,
             })
@@ -119,7 +119,7 @@ pub(crate) fn out_of_memory(message: &str) {
 
 /// Throws PyTorch's general exception, a `RuntimeError`. Returns only where there is none.
 pub(crate) fn failure(message: &str) {
-    let Some(symbol) = symbols::find(C10, c"_ZN3c106detail14torchCheckFailEPKcS2_jS2_") else { return };
+    let Some(symbol) = system::find_in(C10, c"_ZN3c106detail14torchCheckFailEPKcS2_jS2_") else { return };
     let message: Vec<u8> = message.bytes().filter(|&byte| byte != 0).chain([0]).collect();
     // SAFETY: the symbol is that function by PyTorch's header. It copies the texts, which end in zero.
     unsafe {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import warnings
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from lowtide import _lowtide
-from lowtide.torch import parity, steps
+from lowtide.torch import failures, parity, steps
 
 # PyTorch's setter of each optional function, and the function that it gets.
 _SETTERS = {
@@ -81,10 +80,4 @@ def serve(
         warnings.warn(f"torch.backends.cudnn.benchmark will not work: {error}", stacklevel=3)
     parity.provide()
     steps.follow()
-    atexit.register(_warn)
-
-
-def _warn() -> None:
-    """Says what went wrong and nobody asked for."""
-    for sentence in _lowtide.device_warnings():
-        warnings.warn(f"Lowtide: {sentence}", RuntimeWarning, stacklevel=1)
+    failures.say_at_exit()

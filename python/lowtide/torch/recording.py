@@ -22,7 +22,7 @@ import torch.autograd.graph
 
 from lowtide import _lowtide
 from lowtide._lowtide import option
-from lowtide.torch import steps
+from lowtide.torch import failures, steps
 from lowtide.torch.sizes import size
 
 # Numbers and other small tensors of the CPU come and go by the thousand and take hardly any memory.
@@ -51,6 +51,7 @@ def start(
     can be read at any time. `min_size`: the smallest CPU tensor that is recorded. `list`: a file to which the names of
     the files are added."""
     _lowtide.start_recording(os.fspath(path), size(min_size), None if list is None else os.fspath(list))
+    failures.say_at_exit()  # Functions are called in reverse: after the recording has ended.
     atexit.register(stop)
     steps.follow()
     _follow_backward()

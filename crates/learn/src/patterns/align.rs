@@ -103,8 +103,8 @@ fn walk_back(trail: &[Box<[u32]>], end: (usize, usize), edits: isize) -> Vec<(us
     pairs
 }
 
-/// For each lane of `b`, the lane of `a` that it is, if any: of the same allocations, else of the same name, else the first
-/// that is left. None of `b` is left over while one of `a` is.
+/// For each lane of `b`, the lane of `a` that it is, if any: of the same allocations, else of the same name, else the
+/// first that is left. None of `b` is left over while one of `a` is.
 pub(crate) fn pair_lanes(a: (&[Lane], &[Track]), b: (&[Lane], &[Track])) -> Vec<Option<usize>> {
     let mut taken = vec![false; a.0.len()];
     let mut paired = vec![None; b.0.len()];

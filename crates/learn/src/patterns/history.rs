@@ -1,5 +1,5 @@
-//! Which pattern comes next, from those that came: runs of the same pattern, so that `train` fifty times and `eval` once is
-//! told as well as their turns.
+//! Which pattern comes next, from those that came: runs of the same pattern, so that `train` fifty times and `eval`
+//! once is told as well as their turns.
 
 use std::collections::VecDeque;
 

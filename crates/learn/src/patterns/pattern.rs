@@ -1,6 +1,6 @@
-//! A step that recurs, put together from every recording of it: which allocations it has, in which order as far as that is
-//! certain, and when each is freed at the latest. What a recording adds is merged in; what no longer comes is left out of
-//! the [`Shape`] that is planned, and forgotten after some time.
+//! A step that recurs, put together from every recording of it: which allocations it has, in which order as far as that
+//! is certain, and when each is freed at the latest. What a recording adds is merged in; what no longer comes is left
+//! out of the [`Shape`] that is planned, and forgotten after some time.
 
 use lowtide_core::Bytes;
 use rustc_hash::FxHashMap;
@@ -292,7 +292,8 @@ impl Pattern {
     }
 
     /// Takes from the step `before` what became in `recording`, the step after it whose allocations are at `places`, of
-    /// blocks that were alive between them. Where that step was of another pattern, only what fills a gap in what is known.
+    /// blocks that were alive between them. Where that step was of another pattern, only what fills a gap in what is
+    /// known.
     pub fn take_wraps(&mut self, before: &Recording, recording: &Recording, places: &[u32], same: bool) {
         if before.allocs.iter().all(|alloc| matches!(alloc.end, End::Within(_))) {
             return;
@@ -367,7 +368,8 @@ impl PatternSlot {
     }
 }
 
-/// The slots that are kept, and where each place is then. A border is certain where any of the borders was that it replaces.
+/// The slots that are kept, and where each place is then. A border is certain where any of the borders was that it
+/// replaces.
 fn kept(slots: &[PatternSlot], keep: impl Fn(&PatternSlot) -> bool) -> (Vec<PatternSlot>, Vec<u32>) {
     let mut moved = Vec::with_capacity(slots.len() + 1);
     let mut left: Vec<PatternSlot> = Vec::with_capacity(slots.len());

@@ -18,8 +18,8 @@ const FRESH: u64 = 3;
 /// Afterwards, when so many recordings in a row were not what the plan was made for.
 const RESTLESS: u64 = 2;
 
-/// A pattern that was seen once is not planned while nobody knows how long more than this of it lives: it would lie beside
-/// the plan, and the next step tells.
+/// A pattern that was seen once is not planned while nobody knows how long more than this of it lives: it would lie
+/// beside the plan, and the next step tells.
 const MOST_UNKNOWN: Bytes = Bytes::new(32 << 20);
 
 /// Lanes get new names in a plan this often; where they go on changing, cursors find them by their sizes.

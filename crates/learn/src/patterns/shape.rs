@@ -47,7 +47,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Whether numbers make sense: lives end behind their beginning and inside the shape, and lanes are fewer than `lanes`.
+    /// Whether numbers make sense: lives end behind their beginning and inside the shape, and lanes are fewer than
+    /// `lanes`.
     pub fn is_sound(&self, lanes: usize) -> bool {
         let count = self.slots.len();
         self.slots.iter().enumerate().all(|(place, slot)| {

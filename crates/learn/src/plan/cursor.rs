@@ -148,8 +148,8 @@ impl Cursor {
         Some(open[place].1)
     }
 
-    /// Goes back to where the last jump left from if `asked` was expected there, or soon after: what jumped was not in the
-    /// plan, or stood for another.
+    /// Goes back to where the last jump left from if `asked` was expected there, or soon after: what jumped was not in
+    /// the plan, or stood for another.
     fn take_back(&mut self, list: &LaneList, asked: Key) -> Option<u32> {
         let (from, to) = self.recovery.jump.filter(|_| self.recovery.given.is_none())?;
         self.position.checked_sub(to).filter(|&since| since <= DOUBT)?;

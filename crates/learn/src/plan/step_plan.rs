@@ -1,4 +1,5 @@
-//! The plan of a step: a slot per allocation, in order, and what a [`Cursor`](crate::Cursor) needs to follow a lane of it.
+//! The plan of a step: a slot per allocation, in order, and what a [`Cursor`](crate::Cursor) needs to follow a lane of
+//! it.
 
 use std::fmt;
 

@@ -1,10 +1,11 @@
 //! From a [`Shape`] to offsets.
 //!
 //! Places of the shape are the ticks. Where lanes race, that is between two borders at which the order was the same in
-//! every step, no order across lanes is relied on: what a lane allocates and frees there is planned by itself, in its own
-//! order, and becomes one block that lives from border to border; whatever reaches over a border lives up to the next
-//! one. So every interleaving that keeps the borders is served, and where nothing races nothing is lost. Borders that much
-//! reaches over cost more than they give: where lanes race, plans with fewer [`sections`](crate::planning::sections) are tried as well.
+//! every step, no order across lanes is relied on: what a lane allocates and frees there is planned by itself, in its
+//! own order, and becomes one block that lives from border to border; whatever reaches over a border lives up to the
+//! next one. So every interleaving that keeps the borders is served, and where nothing races nothing is lost. Borders
+//! that much reaches over cost more than they give: where lanes race, plans with fewer
+//! [`sections`](crate::planning::sections) are tried as well.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

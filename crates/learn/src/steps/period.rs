@@ -1,8 +1,8 @@
 //! Finds the steps of a program that nobody marks: the period with which the sizes of a lane repeat.
 //!
-//! A period is guessed from where the last few sizes were seen before, followed for as long as it holds, and believed once
-//! it has held for a period or two. Loops inside a step (its layers) hold only for a while: the longer one held before it
-//! broke, the longer it must hold to be believed again.
+//! A period is guessed from where the last few sizes were seen before, followed for as long as it holds, and believed
+//! once it has held for a period or two. Loops inside a step (its layers) hold only for a while: the longer one held
+//! before it broke, the longer it must hold to be believed again.
 
 use lowtide_core::Bytes;
 use rustc_hash::FxHashMap;

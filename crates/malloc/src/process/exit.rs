@@ -1,6 +1,7 @@
-//! Ends of a process that run no exit functions: `_exit`, `_Exit` and `quick_exit`. They leave a summary too, where that can
-//! do no harm: a signal handler may call them while its thread is inside the underlying allocator, and a child of `vfork` while it
-//! has its parent's memory. So the last thread asks nobody for memory, frees none, and waits for no lock.
+//! Ends of a process that run no exit functions: `_exit`, `_Exit` and `quick_exit`. They leave a summary too, where
+//! that can do no harm: a signal handler may call them while its thread is inside the underlying allocator, and a child
+//! of `vfork` while it has its parent's memory. So the last thread asks nobody for memory, frees none, and waits for no
+//! lock.
 
 use std::alloc::Layout;
 use std::ffi::{c_int, c_void};
@@ -83,8 +84,8 @@ pub(crate) fn has_own_memory() -> bool {
     PROCESS.load(Ordering::Relaxed) == process::number()
 }
 
-/// Asks, and asks again while there is no answer, for a moment at most: who holds a lock may wait for what this thread was
-/// interrupted in, or be this thread.
+/// Asks, and asks again while there is no answer, for a moment at most: who holds a lock may wait for what this thread
+/// was interrupted in, or be this thread.
 pub(crate) fn ask<R>(mut question: impl FnMut() -> Option<R>) -> Option<R> {
     let patience = if thread::is_inside() { Duration::ZERO } else { PATIENCE };
     let start = process::now();

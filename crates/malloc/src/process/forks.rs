@@ -1,5 +1,6 @@
 //! Forks: the arena is frozen while the process is copied, so that the child finds it whole. The order of locks is the
-//! arena's, then the underlying allocator's: its handlers were registered before these, and so come to prepare after them.
+//! arena's, then the underlying allocator's: its handlers were registered before these, and so come to prepare after
+//! them.
 
 #![expect(unsafe_code, reason = "keeps the frozen arena between two handlers")]
 
@@ -30,8 +31,9 @@ pub(crate) fn watch() {
     process::at_fork(prepare, parent, child);
 }
 
-/// Until the fork is over, what this thread asks for in other handlers comes from the underlying allocator. A thread that forks inside the
-/// arena, in a signal handler, may have its lock, or wait for another thread that has it: nothing can be frozen.
+/// Until the fork is over, what this thread asks for in other handlers comes from the underlying allocator. A thread
+/// that forks inside the arena, in a signal handler, may have its lock, or wait for another thread that has it: nothing
+/// can be frozen.
 extern "C" fn prepare() {
     let kept = Errno::keep();
     let was_inside = thread::is_inside();

@@ -24,8 +24,8 @@ const MADE: u8 = 2;
 const ASIDE: u8 = 3;
 static PHASE: AtomicU8 = AtomicU8::new(UNMADE);
 
-/// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or one
-/// file never gets there, and pays nothing for it.
+/// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or
+/// one file never gets there, and pays nothing for it.
 const WORTH: usize = 4 << 20;
 
 /// How many were, until then.

@@ -1,5 +1,5 @@
-//! Limits on addresses that the program sets itself: `setrlimit` and `prlimit`. The arena has taken far more addresses than it
-//! uses, and they count. So before such a limit holds, those that were never used go back.
+//! Limits on addresses that the program sets itself: `setrlimit` and `prlimit`. The arena has taken far more addresses
+//! than it uses, and they count. So before such a limit holds, those that were never used go back.
 
 #![expect(unsafe_code, reason = "stands in for the C library's functions")]
 
@@ -58,13 +58,12 @@ pub unsafe extern "C" fn prlimit64(
     new: *const libc::rlimit64,
     old: *mut libc::rlimit64,
 ) -> c_int {
-    // SAFETY: the caller's: null, or a limit.
-    let limit = unsafe { new.as_ref() };
-    if resource == libc::RLIMIT_AS
-        && let Some(limit) = limit
-        && is_own(process)
-    {
-        make_room(limit.rlim_cur);
+    if resource == libc::RLIMIT_AS && is_own(process) {
+        // SAFETY: the caller's: null, or a limit. What is there for another resource is only for the system to read.
+        let limit = unsafe { new.as_ref() };
+        if let Some(limit) = limit {
+            make_room(limit.rlim_cur);
+        }
     }
     // SAFETY: the caller's.
     unsafe { system::process::prlimit(process, resource, new, old) }

@@ -1,5 +1,5 @@
-//! Moments that the program names: reported to `lowtide watch` where that asks by `LOWTIDE_MARKS`, and written down with the
-//! time since the program began.
+//! Moments that the program names: reported to `lowtide watch` where that asks by `LOWTIDE_MARKS`, and written down
+//! with the time since the program began.
 
 use std::ffi::CStr;
 use std::fs::OpenOptions;

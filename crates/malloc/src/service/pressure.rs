@@ -1,6 +1,6 @@
 //! Whether memory is short: for the control group that the process is in, or for the machine. It is when what a group
-//! cannot drop (all it has, less file pages) reaches 95% of its limit, or when, averaged over 10 seconds, some of its tasks
-//! waited for memory 10% of the time.
+//! cannot drop (all it has, less file pages) reaches 95% of its limit, or when, averaged over 10 seconds, some of its
+//! tasks waited for memory 10% of the time.
 
 use lowtide_core::Bytes;
 use lowtide_memory::system::files::groups::{Group, machine_waiting};

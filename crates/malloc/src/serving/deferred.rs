@@ -1,5 +1,5 @@
-//! Blocks of the arena that came back while their thread was inside it: a signal handler frees what it has interrupted. They
-//! wait in a list that is threaded through the blocks themselves, until somebody comes by who may take the lock.
+//! Blocks of the arena that came back while their thread was inside it: a signal handler frees what it has interrupted.
+//! They wait in a list that is threaded through the blocks themselves, until somebody comes by who may take the lock.
 
 #![expect(unsafe_code, reason = "keeps its list inside the freed blocks")]
 

@@ -1,5 +1,5 @@
-//! A little memory for what is asked before the underlying allocator is known: looking for it may itself allocate. It is handed
-//! out once and never taken back.
+//! A little memory for what is asked before the underlying allocator is known: looking for it may itself allocate. It
+//! is handed out once and never taken back.
 
 #![expect(unsafe_code, reason = "hands out parts of a static")]
 

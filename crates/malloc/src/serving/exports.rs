@@ -1,5 +1,6 @@
-//! What the program calls: the functions of `malloc`'s family and `_exit`, as glibc documents them, and three of Lowtide's
-//! own. A request that is not large, and a block that is not the arena's, are passed on to the underlying allocator by a comparison and a jump.
+//! What the program calls: the functions of `malloc`'s family and `_exit`, as glibc documents them, and three of
+//! Lowtide's own. A request that is not large, and a block that is not the arena's, are passed on to the underlying
+//! allocator by a comparison and a jump.
 
 #![expect(unsafe_code, reason = "stands in for the C library's functions")]
 

@@ -1,5 +1,5 @@
-//! Large blocks: the arena's where it serves, and otherwise the underlying allocator's. No call into the arena leaves a panic or a changed
-//! `errno` behind, and none is made by a thread that is in such a call already.
+//! Large blocks: the arena's where it serves, and otherwise the underlying allocator's. No call into the arena leaves a
+//! panic or a changed `errno` behind, and none is made by a thread that is in such a call already.
 
 #![expect(unsafe_code, reason = "moves the contents of blocks")]
 
@@ -22,12 +22,12 @@ use crate::system::memory;
 /// The smallest request that the arena serves.
 pub(crate) const LARGE: usize = 32 << 10;
 
-/// From here on `calloc` goes to the underlying allocator: glibc always maps such blocks from fresh pages, of which only those that are touched ever
-/// become resident.
+/// From here on `calloc` goes to the underlying allocator: glibc always maps such blocks from fresh pages, of which only
+/// those that are touched ever become resident.
 const SPARSE: usize = 32 << 20;
 
-/// A block of this size that has to move to grow goes to the underlying allocator, and stays there as it grows on: glibc maps it alone, and the
-/// system moves its pages without copying.
+/// A block of this size that has to move to grow goes to the underlying allocator, and stays there as it grows on: glibc
+/// maps it alone, and the system moves its pages without copying.
 const MAPPED: usize = 1 << 20;
 
 /// How much of such a block is copied at a time, and what the parts end at multiples of.
@@ -151,17 +151,26 @@ pub(crate) fn call<R>(arena: Option<&'static HostArena>, work: impl FnOnce(&'sta
     let arena = arena?;
     let inside = Inside::enter()?;
     let kept = Errno::keep();
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        deferred::take(|block| {
-            if let Err(error) = arena.free(block as u64) {
-                accuse("free()", block, &error);
-            }
-        });
-        work(arena)
-    }));
+    let result = catch_unwind(AssertUnwindSafe(|| take_back_deferred(arena).then(|| work(arena))));
     drop(kept);
     drop(inside);
-    result.map_err(lifecycle::broken).ok()
+    result.map_err(lifecycle::broken).ok().flatten()
+}
+
+/// Gives the arena what came back late. False where it was given up for that. The word of an arena that was given up
+/// before accuses nobody.
+#[inline]
+fn take_back_deferred(arena: &HostArena) -> bool {
+    let mut stays = true;
+    deferred::take(|block| {
+        if let Err(error) = arena.free(block as u64)
+            && lifecycle::serving().is_some()
+        {
+            accuse("free()", block, &error);
+            stays = lifecycle::serving().is_some();
+        }
+    });
+    stays
 }
 
 fn take(bytes: usize, align: usize) -> Option<*mut c_void> {
@@ -215,8 +224,9 @@ unsafe fn moved(from: *mut c_void, to: *mut c_void, bytes: usize) -> *mut c_void
     to
 }
 
-/// A block of the arena moves to the underlying allocator, because it grows from `old` bytes to `bytes`. One that has a mapping of its own there gets huge
-/// pages if the arena has them, and its old pages go back as they are copied: it is never there twice.
+/// A block of the arena moves to the underlying allocator, because it grows from `old` bytes to `bytes`. One that has a
+/// mapping of its own there gets huge pages if the arena has them, and its old pages go back as they are copied: it is
+/// never there twice.
 unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     let to = unsafe { underlying::malloc(bytes) };
@@ -226,8 +236,8 @@ unsafe fn moved_out(from: *mut c_void, old: usize, bytes: usize) -> *mut c_void 
     if let Some(mapping) = unsafe { underlying::mapping(to) }.filter(|_| bytes >= SPARSE) {
         let kept = Errno::keep();
         if pages == Pages::Transparent {
-            // SAFETY: the mapping is the block's alone, and what is in it stays the same. Were it a part of the mapping, the
-            // system could no longer move it whole.
+            // SAFETY: the mapping is the block's alone, and what is in it stays the same. Were it a part of the
+            // mapping, the system could no longer move it whole.
             unsafe { memory::join(mapping) };
         }
         while matches!(pages, Pages::Base | Pages::Transparent) && copied < old {

@@ -1,5 +1,6 @@
-//! Large blocks for a thread that is inside the arena, as a rule in a signal handler that has interrupted it. The underlying
-//! allocator may have been interrupted as well, so these come from a few slots of fresh pages that need no lock.
+//! Large blocks for a thread that is inside the arena, as a rule in a signal handler that has interrupted it. The
+//! underlying allocator may have been interrupted as well, so these come from a few slots of fresh pages that need no
+//! lock.
 
 #![expect(unsafe_code, reason = "hands out pages of its own")]
 

@@ -1,5 +1,5 @@
-//! What each thread keeps: its number, and whether it is inside the arena. The two words lie in the block that every thread
-//! is born with, reached without a call: nothing is allocated, registered or torn down for them.
+//! What each thread keeps: its number, and whether it is inside the arena. The two words lie in the block that every
+//! thread is born with, reached without a call: nothing is allocated, registered or torn down for them.
 
 #![expect(unsafe_code, reason = "reaches thread-local words by assembly")]
 

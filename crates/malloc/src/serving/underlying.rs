@@ -1,6 +1,6 @@
-//! The underlying allocator: whoever would serve the program without this library. That is glibc, called by its own names, or
-//! another that follows in `LD_PRELOAD` or that the program is linked with. Which one it is, is settled by the first call
-//! that any part of the process makes, because a block must go back to whom it came from.
+//! The underlying allocator: whoever would serve the program without this library. That is glibc, called by its own
+//! names, or another that follows in `LD_PRELOAD` or that the program is linked with. Which one it is, is settled by
+//! the first call that any part of the process makes, because a block must go back to whom it came from.
 
 #![expect(unsafe_code, reason = "calls the underlying allocator through a table of functions")]
 

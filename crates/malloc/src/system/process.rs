@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit};
+use super::errno::Errno;
 
 unsafe extern "C" {
     fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
@@ -50,9 +50,14 @@ pub(crate) fn usage() -> Usage {
     Usage { minor: usage.ru_minflt as u64, user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
 }
 
-/// How many addresses the process may have, where that is limited.
+/// How many addresses the process may have, where that is limited and may be asked.
 pub(crate) fn address_limit() -> Option<u64> {
-    getrlimit(Resource::As).current
+    let kept = Errno::keep();
+    let mut limit = libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: libc::RLIM64_INFINITY };
+    // SAFETY: writes the limit there; where that is refused, it stays as it is.
+    unsafe { prlimit(0, libc::RLIMIT_AS, ptr::null(), &raw mut limit) };
+    drop(kept);
+    (limit.rlim_cur != libc::RLIM64_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// `prlimit` of the C library, without calling it: this library has taken its name.

@@ -1,6 +1,6 @@
-//! The failure injector: a source that fails on purpose, so that whoever builds on one can show that every error, and every
-//! panic, leaves things as they should be. A test counts the calls of a run with [`FailWhen::Never`], and then lets each of
-//! them fail in turn with [`FailWhen::Nth`].
+//! The failure injector: a source that fails on purpose, so that whoever builds on one can show that every error, and
+//! every panic, leaves things as they should be. A test counts the calls of a run with [`FailWhen::Never`], and then
+//! lets each of them fail in turn with [`FailWhen::Nth`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,5 @@
-//! The queue of a device's work, with marks as the driver's events. An event is made once and used for one mark after the other.
+//! The queue of a device's work, with marks as the driver's events. An event is made once and used for one mark after
+//! the other.
 
 #![expect(unsafe_code, reason = "calls the driver")]
 

@@ -16,8 +16,8 @@ const LEAST: Bytes = Bytes::new(64 << 20);
 /// Begins of ranges are multiples of this, whatever the pages are.
 const ALIGN: Bytes = Bytes::new(2 << 20);
 
-/// A range of addresses with the pages under it. It is not given back when this is dropped: whoever has it, has it for the
-/// program's life, less what is [cut](Self::cut) off.
+/// A range of addresses with the pages under it. It is not given back when this is dropped: whoever has it, has it for
+/// the program's life, less what is [cut](Self::cut) off.
 #[derive(Debug)]
 pub struct Expanse {
     span: Span,

@@ -1,5 +1,5 @@
-//! What a source accounts for: which addresses it holds and which handle lies under each. Every check of a caller's span is
-//! made here, once for all sources; nothing in here speaks to a system.
+//! What a source accounts for: which addresses it holds and which handle lies under each. Every check of a caller's
+//! span is made here, once for all sources; nothing in here speaks to a system.
 
 use std::collections::BTreeMap;
 

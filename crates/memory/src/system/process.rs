@@ -81,7 +81,8 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// For as long as it lives, the thread is not cancelled: that would unwind through whoever is called, or leave locks held.
+/// For as long as it lives, the thread is not cancelled: that would unwind through whoever is called, or leave locks
+/// held.
 #[derive(Debug)]
 pub struct Uncancelled(c_int);
 

@@ -1,6 +1,6 @@
-//! A thread that is started without asking the loader for anything: whoever starts one may hold a lock that others wait for
-//! while they are inside `dlopen`. The standard library's threads register destructors as they are started, for which the
-//! loader's own lock is needed.
+//! A thread that is started without asking the loader for anything: whoever starts one may hold a lock that others wait
+//! for while they are inside `dlopen`. The standard library's threads register destructors as they are started, for
+//! which the loader's own lock is needed.
 
 #![expect(unsafe_code, reason = "starts a thread by the C library, and waits for its end")]
 

@@ -101,13 +101,22 @@ impl Captures {
         self.sweep(&mut state);
     }
 
-    /// A block for a capture, where the stream belongs to one.
-    pub(super) fn alloc(&self, request: &Request) -> Option<Result<Address, Error>> {
+    /// The capture under way that `stream` belongs to, by the filters alone. One that unwinds leaves everything as it was.
+    pub(super) fn belonging(&self, stream: StreamId) -> Option<Capture> {
         if !self.is_recording() {
             return None;
         }
+        let state = self.state();
+        let (capture, _) = state.recordings.iter().rev().find(|(_, belongs)| belongs(stream))?;
+        Some(*capture)
+    }
+
+    /// A block for a capture; none where it is over.
+    pub(super) fn alloc(&self, capture: Capture, request: &Request) -> Option<Result<Address, Error>> {
         let mut state = self.state();
-        let capture = state.recordings.iter().rev().find(|(_, belongs)| belongs(request.stream))?.0;
+        if !state.recordings.iter().any(|(other, _)| *other == capture) {
+            return None;
+        }
         let private = state.pools.get_mut(&capture)?;
         Some(private.pool.alloc(request).inspect(|&address| {
             private.live.insert(address, request.stream);

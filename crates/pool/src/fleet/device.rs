@@ -87,25 +87,30 @@ impl Device {
         })
     }
 
-    pub(super) fn alloc(&self, request: &Request) -> Result<Address, Error> {
-        let address = match self.place(request) {
+    pub(super) fn alloc(&self, request: &Request, capture: Option<Capture>) -> Result<Address, Error> {
+        let address = match self.place(request, capture) {
             Ok(address) => address,
-            Err(error) => self.place_after_giving_back(request, error)?,
+            Err(error) => self.place_after_giving_back(request, capture, error)?,
         };
         self.counts.alloc(request.bytes, UNIT);
         self.history.alloc(address, request);
         Ok(address)
     }
 
-    fn place(&self, request: &Request) -> Result<Address, Error> {
-        match self.captures.alloc(request) {
+    fn place(&self, request: &Request, capture: Option<Capture>) -> Result<Address, Error> {
+        match capture.and_then(|capture| self.captures.alloc(capture, request)) {
             Some(outcome) => outcome,
             None => self.arena.alloc(request),
         }
     }
 
     #[cold]
-    fn place_after_giving_back(&self, request: &Request, error: Error) -> Result<Address, Error> {
+    fn place_after_giving_back(
+        &self,
+        request: &Request,
+        capture: Option<Capture>,
+        error: Error,
+    ) -> Result<Address, Error> {
         match &error {
             Error::OutOfMemory { .. } => {}
             Error::TooLarge { .. } => {
@@ -117,7 +122,7 @@ impl Device {
         self.counts.retry();
         // What cannot be given back does not help, whatever the reason.
         let _ = self.trim();
-        self.place(request).inspect_err(|_| self.counts.shortage())
+        self.place(request, capture).inspect_err(|_| self.counts.shortage())
     }
 
     pub(super) fn free(&self, address: Address, bytes: Bytes) -> Result<(), Error> {

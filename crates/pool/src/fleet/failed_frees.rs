@@ -1,13 +1,12 @@
 //! Frees that failed: who frees has nobody to give an error to, so that they are counted here and said once.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::Error;
-
 /// How many frees failed, and why the first did that was not said yet.
 #[derive(Debug, Default)]
-pub(super) struct FailedFrees {
+pub struct FailedFrees {
     count: AtomicU64,
     unsaid: Mutex<Option<Unsaid>>,
 }
@@ -19,21 +18,26 @@ struct Unsaid {
 }
 
 impl FailedFrees {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self { count: AtomicU64::new(0), unsaid: Mutex::new(None) }
+    }
+
     /// Notes one.
     #[cold]
-    pub(super) fn note(&self, error: &Error) {
+    pub fn note(&self, error: &dyn Display) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
         unsaid.get_or_insert_with(|| Unsaid { count: 0, first: error.to_string() }).count += 1;
     }
 
     /// How many there were.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
     /// A sentence about those since the last call.
-    pub(super) fn warning(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let Unsaid { count, first } = unsaid;
         let frees = if count == 1 { "free" } else { "frees" };
@@ -44,6 +48,7 @@ impl FailedFrees {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::pool::Address;
 
     #[test]

@@ -6,7 +6,7 @@ use std::ptr;
 
 use super::patch::{Original, Slot};
 use super::{Device, Mangled, Object, Refusal};
-use crate::symbols::find;
+use crate::system::find_in;
 
 /// What an allocator is expected to be.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +77,9 @@ impl Family {
 
 /// The functions that all allocators have stand where they are expected: the table of the common class says so.
 fn check_slots(what: &'static str) -> Result<(), Refusal> {
-    let table = find(c"libc10.so", c"_ZTVN3c109AllocatorE").ok_or(Refusal::NotLoaded)?;
+    let table = find_in(c"libc10.so", c"_ZTVN3c109AllocatorE").ok_or(Refusal::NotLoaded)?;
     let simple =
-        find(c"libc10.so", c"_ZNK3c109Allocator18is_simple_data_ptrERKNS_7DataPtrE").ok_or(Refusal::NotLoaded)?;
+        find_in(c"libc10.so", c"_ZNK3c109Allocator18is_simple_data_ptrERKNS_7DataPtrE").ok_or(Refusal::NotLoaded)?;
     // SAFETY: a table of C++ has two words before its functions, and this class has at least four of them.
     let words = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const c_void>(), 2 + 6) };
     let (allocate, between, copy) = (words[2 + 2], words[2 + 3], words[2 + 5]);
@@ -99,8 +99,8 @@ fn slot_of(symbol: Mangled) -> Option<usize> {
     const MOST: usize = 96;
     const LIBRARY: &CStr = c"libtorch_cuda.so";
     const TABLE: Mangled = c"_ZTVN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocatorE";
-    let function = find(LIBRARY, symbol)?;
-    let table = find(LIBRARY, TABLE)?.as_ptr().cast::<*const c_void>();
+    let function = find_in(LIBRARY, symbol)?;
+    let table = find_in(LIBRARY, TABLE)?.as_ptr().cast::<*const c_void>();
     // SAFETY: the table of a class begins with two words, and goes on to its last function. The loop ends at the function
     // that is looked for, or at a word of zero, which is the first of whatever table is behind it.
     (0..MOST)
@@ -118,7 +118,7 @@ fn classes(original: Original) -> Vec<&'static CStr> {
         name: *const libc::c_char,
         base: *const TypeInfo,
     }
-    let derived = find(c"libstdc++.so.6", c"_ZTVN10__cxxabiv120__si_class_type_infoE");
+    let derived = find_in(c"libstdc++.so.6", c"_ZTVN10__cxxabiv120__si_class_type_infoE");
     let mut names = Vec::new();
     let mut next = original.type_info().cast::<TypeInfo>();
     while !next.is_null() && names.len() < 16 {

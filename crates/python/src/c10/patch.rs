@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::{DataPtr, Deleter, Object};
+use crate::system::is_in_a_library;
 
 /// What a table of C++ begins with, before its functions: an offset and the type.
 const BEFORE: usize = 2;
@@ -103,10 +104,4 @@ pub(crate) fn patch(object: Object, original: Original, functions: &[(usize, *co
 fn table(object: Object) -> &'static AtomicPtr<c_void> {
     // SAFETY: the object lives as long as the program, and begins with the pointer to its table.
     unsafe { &*object.pointer().cast::<AtomicPtr<c_void>>() }
-}
-
-fn is_in_a_library(address: *const c_void) -> bool {
-    let mut found = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: the call takes any address, and writes only what it is given to write.
-    !address.is_null() && unsafe { libc::dladdr(address, found.as_mut_ptr()) } != 0
 }

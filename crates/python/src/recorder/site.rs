@@ -12,7 +12,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::threads;
+use crate::guard::RECORDER;
+use crate::{system, threads};
 
 /// How many frames are looked at, and how many of them beyond the place itself.
 const DEEPEST: usize = 96;
@@ -33,8 +34,14 @@ pub(super) struct Site {
 impl Site {
     /// The place of this thread. Takes the interpreter's lock where the thread is known to the interpreter.
     pub(super) fn here() -> Self {
-        let found = with_interpreter(walk).unwrap_or_default();
+        let found = Self::of_frames();
         if found.text.is_empty() { Self::of_backward() } else { found }
+    }
+
+    /// The place by the frames of this thread. To wait for the interpreter's lock may end the thread, which no guard
+    /// may see.
+    fn of_frames() -> Self {
+        with_interpreter(|python| RECORDER.call(|| walk(python))).flatten().unwrap_or_default()
     }
 
     /// What the memory is for.
@@ -60,7 +67,7 @@ fn backwards() -> std::sync::MutexGuard<'static, Vec<(u64, &'static str)>> {
 /// This thread begins a backward pass.
 #[pyfunction]
 pub(crate) fn enter_backward() {
-    let text = with_interpreter(walk).unwrap_or_default().text;
+    let text = Site::of_frames().text;
     let text =
         if text.is_empty() || text.starts_with(BACKWARD_OF) { text } else { intern(format!("{BACKWARD_OF}{text}")) };
     backwards().push((threads::number(), text));
@@ -150,9 +157,7 @@ fn with_interpreter<T>(act: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 
 /// A function of the interpreter that is not part of its stable interface.
 fn interpreter(symbol: &CStr) -> Option<*mut c_void> {
-    // SAFETY: looks for a name in what is loaded.
-    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, symbol.as_ptr()) };
-    (!function.is_null()).then_some(function)
+    system::find(symbol).map(NonNull::as_ptr)
 }
 
 fn is_finalizing() -> bool {

@@ -1,5 +1,5 @@
-//! Which pages of this process hold something, by `PAGEMAP_SCAN` of Linux 6.7. Nothing is allocated, `errno` stays, and no
-//! thread is cancelled here.
+//! Which pages of this process hold something, by `PAGEMAP_SCAN` of Linux 6.7. Nothing is allocated, `errno` stays, and
+//! no thread is cancelled here.
 
 #![expect(unsafe_code, reason = "asks the system by a record of its own")]
 
