@@ -25,3 +25,8 @@ pub(crate) fn reserve(source: &dyn Source, least: u64) -> Result<Span, SourceErr
         }
     }
 }
+
+/// Gives addresses back with whatever is under them. A source that fails twice keeps them until it is dropped itself.
+pub(crate) fn release(source: &dyn Source, span: Span) {
+    let _ = source.release(span).or_else(|_| source.release(span));
+}

@@ -234,7 +234,7 @@ impl Drop for Segments {
         let _ = self.wait(&mut state);
         state.pending.forget(&*self.source);
         for span in state.reserved.drain(..) {
-            let _ = self.source.release(span);
+            addresses::release(&*self.source, span);
         }
     }
 }

@@ -222,7 +222,6 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // A source that fails twice keeps the range until it is dropped itself.
-        let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
+        addresses::release(&*self.source, self.span);
     }
 }

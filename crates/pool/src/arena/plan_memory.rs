@@ -10,6 +10,7 @@ use super::accounting::Accounting;
 use super::heap::Holder;
 use super::sized_heaps::SizeClass;
 use super::streams::{Freed, Position};
+use crate::addresses;
 
 /// A handle at an address of a plan.
 #[derive(Debug)]
@@ -130,8 +131,7 @@ impl PlanMemory {
 
 impl Drop for PlanMemory {
     fn drop(&mut self) {
-        // A source that fails twice keeps the range until it is dropped itself.
-        let _ = self.source.release(self.span).or_else(|_| self.source.release(self.span));
+        addresses::release(&*self.source, self.span);
     }
 }
 

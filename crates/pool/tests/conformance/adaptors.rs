@@ -94,8 +94,9 @@ impl Pool for HostArenaPool {
         if !self.arena.range().contains(&address.0) {
             return Err(Error::ForeignAddress { address });
         }
+        self.arena.free(address.0)?;
         self.freed.lock().unwrap().insert(address);
-        self.arena.free(address.0)
+        Ok(())
     }
 
     fn record(&self, address: Address, _: StreamId) -> Result<(), Error> {
