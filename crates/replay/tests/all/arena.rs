@@ -61,7 +61,7 @@ fn steps_that_repeat_are_served_at_the_bound_and_without_the_driver() {
 
 /// A learner whose solves end by proof, however busy the machine is.
 fn patient() -> LearnerOptions {
-    LearnerOptions { background: false, time_limit: Duration::from_secs(60), ..LearnerOptions::default() }
+    LearnerOptions { background: false, time_limit: Duration::from_mins(1), ..LearnerOptions::default() }
 }
 
 #[test]
