@@ -23,7 +23,7 @@ const FEW_CASES: (&str, &str) = ("PROPTEST_CASES", "32");
 /// Runs every test of the workspace.
 pub(crate) fn run(repository: &Repository) -> Result<Passed> {
     let skips = Skips::new(repository)?;
-    let mut output = skips.collect(repository, &["test", "--workspace", "--no-fail-fast"], &[])?;
+    let mut output = skips.collect(repository, &["test", "--quiet", "--workspace", "--no-fail-fast"], &[])?;
     let interleavings = skips.collect(repository, &INTERLEAVINGS, &[])?;
     ensure!(tally(&interleavings, "").passed > 0, "no test is called `interleavings` any more");
     output += &interleavings;
@@ -33,7 +33,7 @@ pub(crate) fn run(repository: &Repository) -> Result<Passed> {
 /// Runs the tests that take little time.
 pub(crate) fn run_quickly(repository: &Repository) -> Result<Passed> {
     let skips = Skips::new(repository)?;
-    let arguments = ["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
+    let arguments = ["test", "--quiet", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
     let output = skips.collect(repository, &arguments, &[(QUICK_VARIABLE, "1"), FEW_CASES])?;
     Ok(Passed { tests: tally(&output, &skips.read()?), ..Passed::default() })
 }
