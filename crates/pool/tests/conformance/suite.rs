@@ -183,6 +183,10 @@ pub fn memory_that_ran_out_is_there_again_when_something_was_freed(bench: Bench)
 }
 
 pub fn threads_share_a_pool(bench: Bench) {
+    let takes_long = bench.percent < 20;
+    if takes_long && !lowtide_testing::thorough() {
+        return;
+    }
     let bytes = 600 * bench.percent.clamp(20, 100) as usize / 100;
     let programs: Vec<_> = (0..4).map(|seed| made_up(seed, bytes)).collect();
     run_on_threads(&programs, &bench.subject()).unwrap();
