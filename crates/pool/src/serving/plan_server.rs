@@ -11,10 +11,12 @@ use rustc_hash::FxHashMap;
 use super::observer::Observer;
 use super::policy::{Backoff, ServingPolicy};
 use super::served_plan::ServedPlan;
+use super::slot_table::SlotTable;
 use crate::pool::Request;
 
-/// Plans of more slots are not served: every slot knows all that share its addresses.
+/// Plans of more slots, or of more pairs of slots that share addresses, are not served: every slot knows all its rivals.
 const MOST_SLOTS: usize = 1 << 16;
+const MOST_PAIRS: u64 = 1 << 25;
 
 /// The plan that is served, if one is, where all threads find it.
 pub(crate) type Published = Arc<ArcSwapOption<ServedPlan>>;
@@ -206,7 +208,8 @@ impl PlanServer {
     pub(super) fn may_lay_out(&self, plan: &StepPlan) -> bool {
         let is_resting =
             self.refused.is_some_and(|(signature, until)| signature == plan.signature && self.steps < until);
-        plan.slots.len() <= MOST_SLOTS && plan.height.get() > 0 && !is_resting
+        let is_small = plan.slots.len() <= MOST_SLOTS && SlotTable::pairs_of_rivals(plan) <= MOST_PAIRS;
+        !is_resting && plan.height.get() > 0 && is_small
     }
 
     /// A plan could not be laid out.

@@ -13,6 +13,8 @@ mod interleavings;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use lowtide_learn::{Cursor, Lane, Served, Slot, StepPlan};
@@ -111,6 +113,22 @@ impl SlotTable {
             turn: AtomicU32::new(0),
             plan,
         }
+    }
+
+    /// How many pairs of slots share addresses: what a table takes, in time and in memory.
+    pub(crate) fn pairs_of_rivals(plan: &StepPlan) -> u64 {
+        let mut ranges: Vec<(u64, u64)> =
+            plan.slots.iter().filter_map(|slot| Some((slot.offset?.get(), slot.bytes.get()))).collect();
+        ranges.sort_unstable();
+        let (mut ends, mut pairs) = (BinaryHeap::new(), 0);
+        for (start, bytes) in ranges {
+            while ends.peek().is_some_and(|&Reverse(end)| end <= start) {
+                ends.pop();
+            }
+            pairs += ends.len() as u64;
+            ends.push(Reverse(start + bytes));
+        }
+        pairs
     }
 
     pub(crate) fn plan(&self) -> &Arc<StepPlan> {

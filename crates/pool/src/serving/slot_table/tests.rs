@@ -135,3 +135,19 @@ fn a_closed_table_serves_nothing_and_leaves_what_was_in_use_to_the_closer() {
     assert!(!table.give(KIB), "the closer has it");
     assert!(table.has_left(KIB) && !table.has_left(0) && !table.has_left(2 * KIB));
 }
+
+#[test]
+fn pairs_of_slots_that_share_addresses_are_counted_as_they_are() {
+    let slots = [(0, 0, 4), (0, 4, 4), (0, 0, 8), (0, 6, 6), (0, 12, 1), (0, 0, 20)];
+    let plan = plan(&slots.map(|(thread, offset, size)| (thread, offset * KIB, size * KIB)));
+    let overlap = |one: (u64, u64, u64), two: (u64, u64, u64)| one.1 < two.1 + two.2 && two.1 < one.1 + one.2;
+    let pairs = (0..slots.len()).flat_map(|one| (0..one).map(move |two| (one, two)));
+    let expected = pairs.filter(|&(one, two)| overlap(slots[one], slots[two])).count() as u64;
+    assert_eq!(SlotTable::pairs_of_rivals(&plan), expected);
+}
+
+#[test]
+fn many_slots_at_one_address_are_counted_in_no_time() {
+    let plan = plan(&vec![(0, 0, KIB); 60_000]);
+    assert_eq!(SlotTable::pairs_of_rivals(&plan), 60_000 * 59_999 / 2);
+}
