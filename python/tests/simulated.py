@@ -105,8 +105,8 @@ def stats(device: int = 0) -> dict[str, Any]:
 def begin_allocate_to_pool(
     device: int, pool: Pool, belongs: Callable[[int], bool] | ctypes.c_void_p
 ) -> list[int]:
-    """Begins a capture whose streams are told by `belongs`, or by the function at an address. Returns what its filter was asked to do: to be copied (2)
-    and destroyed (3)."""
+    """Begins a capture whose streams are told by `belongs`, or by the function at an address. Returns what its filter
+    was asked to do: to be copied (2) and destroyed (3)."""
     asked: list[int] = []
 
     def manage(target: int, source: int | None, operation: int) -> bool:

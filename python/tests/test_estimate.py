@@ -123,7 +123,7 @@ def test_values_that_follow_from_the_example_are_not_made_up() -> None:
     mask = torch.arange(1000) < 100
     found = estimate(Masked, (torch.randn(1000, 64), mask))
     assert found.assumptions == []
-    assert any(group.bytes == 100 * 4096 * 4 for group in found.by_site) or found.activations < 200 * 4096 * 4
+    assert found.activations < 200 * 4096 * 4
 
 
 def test_mixed_precision_halves_what_is_kept() -> None:
@@ -291,7 +291,7 @@ def test_a_bias_is_added_in_place_to_rows_that_are_not_dense() -> None:
         ("not a torch.nn.Module", {"model": lambda: 7}),
         ("not a torch.nn.Module", {"model": 7}),
         ("the model failed on the example", {"example": torch.zeros(2, 3)}),
-        ("is no size", {"memory": "12 parsecs"}),
+        ("is not a unit of memory", {"memory": "12 parsecs"}),
         ("nor one of the GPUs", {"memory": "voodoo2"}),
         ("needs a memory", {"vary": "batch"}),
         ("vary is", {"vary": "depth", "memory": "1GiB"}),

@@ -68,7 +68,7 @@ def test_it_does_not_fit(folder: Path) -> None:
     [
         (["missing.py"], "missing.py"),
         (["empty.py"], "no function model()"),
-        (["train.py", "--memory", "12 parsecs"], "is no size"),
+        (["train.py", "--memory", "12 parsecs"], "is not a unit of memory"),
     ],
 )
 def test_trouble_with_the_file_is_exit_code_two_with_a_hint(

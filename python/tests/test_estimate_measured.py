@@ -86,6 +86,7 @@ def test_attention_with_a_learned_bias() -> None:
     transformers = pytest.importorskip("transformers", reason="the model is Transformers'")
     config = transformers.T5Config(
         decoder_start_token_id=0, pad_token_id=0, d_model=768, d_ff=3072, num_layers=6, num_heads=12,
+        attn_implementation="eager",
     )
     ids = torch.randint(0, 32000, (8, 512))
     example = {"input_ids": ids, "labels": ids[:, :256].clone(), "use_cache": False}

@@ -286,9 +286,9 @@ def test_a_capture_has_a_pool_of_its_own_until_its_graph_is_gone() -> None:
     )
 
 
-# PyTorch's allocator of the CPU is replaced by an object whose function `allocate` is `lowtide_alloc`. That one is called
-# with the address of the result for a size, which no device has, with the low half of the object's own address for a
-# device, which is 0 where the object lies, and with the size of the tensor for a stream.
+# PyTorch's allocator of the CPU is replaced by an object whose function `allocate` is `lowtide_alloc`. That one is
+# called with the address of the result for a size, which no device has, with the low half of the object's own address
+# for a device, which is 0 where the object lies, and with the size of the tensor for a stream.
 THROUGH_PYTORCH = """
 import mmap, os, torch
 from pathlib import Path

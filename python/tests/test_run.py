@@ -46,7 +46,8 @@ def test_the_end_of_the_program_is_the_end_of_the_command(tmp_path: Path) -> Non
 def test_a_program_without_pytorch_is_left_alone(tmp_path: Path) -> None:
     program = "import sys; print('lowtide' in sys.modules, 'torch' in sys.modules)"
     done = child.lowtide("run", "--cpu", PYTHON, "-c", program, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "False False\n", "")
+    assert (done.returncode, done.stdout) == (0, "False False\n")
+    assert done.stderr == "note: no tensor was served: the program did not import PyTorch\n"
     done = child.lowtide("record", PYTHON, "-c", program, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == "False False\n"
@@ -116,14 +117,14 @@ def test_every_process_has_a_file(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
-    for arguments, words in [
-        (["run", "--device", "--prefault", PYTHON], "is for the host's memory"),
-        (["run", "--cpu"], "<COMMAND>"),
-        (["run", "--cpu", "surely-not-there"], "cannot run surely-not-there"),
-        (["run", "--cpu", "--limit", "1GiB", PYTHON], "--device"),
-        (["record", "-o", "x.json", PYTHON], "named as one"),
-        (["record", "-o", "no/x.csv", PYTHON], "folder"),
+    for arguments, code, words in [
+        (["run", "--device", "--prefault", PYTHON], 2, "is for the host's memory"),
+        (["run", "--cpu"], 2, "<COMMAND>"),
+        (["run", "--cpu", "surely-not-there"], 127, "cannot run surely-not-there"),
+        (["run", "--cpu", "--limit", "1GiB", PYTHON], 2, "--device"),
+        (["record", "-o", "x.json", PYTHON], 2, "named as one"),
+        (["record", "-o", "no/x.csv", PYTHON], 2, "folder"),
     ]:
         done = child.lowtide(*arguments, cwd=tmp_path)
-        assert done.returncode == 2, (arguments, done.stderr)
+        assert done.returncode == code, (arguments, done.stderr)
         assert words in done.stderr and "hint: " in done.stderr, done.stderr

@@ -1,5 +1,5 @@
 //! The report page in a real browser: Chromium, driven from the tests in `tests/browser` by node's own test runner. They
-//! make their pages with the release binary.
+//! make their pages with the binary.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
+use cargo_metadata::Message;
 
 use crate::process;
 use crate::repository::Repository;
@@ -44,17 +44,21 @@ pub(crate) fn run(repository: &Repository) -> Result<Passed> {
     Ok(Passed { tests, ..Passed::default() })
 }
 
-/// The release binary, built.
+/// The binary that the tests in Rust are run with: another profile would build everything once more.
 fn binary(repository: &Repository) -> Result<PathBuf> {
-    let arguments = ["build", "--release", "-p", "lowtide-cli", "--message-format=json-render-diagnostics"];
+    let arguments = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
     let output = process::output(process::cargo(repository, &arguments))?;
     executable(&output).context("cargo did not say where the binary is")
 }
 
-/// The executable that cargo made, by its messages: one line of JSON each.
+/// The binary among what cargo made, by its messages: one line of JSON each.
 fn executable(messages: &str) -> Option<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back()
+    let messages = Message::parse_stream(messages.as_bytes()).filter_map(Result::ok);
+    let made = messages.filter_map(|message| match message {
+        Message::CompilerArtifact(artifact) if artifact.target.is_bin() && !artifact.profile.test => Some(artifact),
+        _ => None,
+    });
+    made.filter(|artifact| artifact.target.name == "lowtide").find_map(|artifact| artifact.executable).map(Into::into)
 }
 
 /// The browser that the environment names, or the first on the search path.
@@ -119,11 +123,22 @@ mod tests {
 
     #[test]
     fn the_binary_is_where_cargo_says() {
-        let messages = "   Compiling lowtide-cli\n\
-                        {\"reason\":\"compiler-artifact\",\"executable\":null}\n\
-                        {\"reason\":\"compiler-artifact\",\"executable\":\"/target/release/lowtide\"}\n\
-                        {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(executable(messages), Some("/target/release/lowtide".into()));
+        let made = |name: &str, kind: &str, is_test: bool| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"package_id\":\"a\",\"features\":[],\"filenames\":[],\"fresh\":true,\
+                 \"executable\":\"/target/{name}-{is_test}\",\"target\":{{\"name\":\"{name}\",\"kind\":[\"{kind}\"],\
+                 \"crate_types\":[\"bin\"],\"src_path\":\"/a.rs\",\"edition\":\"2024\"}},\"profile\":{{\"opt_level\":\"1\",\
+                 \"debuginfo\":0,\"debug_assertions\":true,\"overflow_checks\":true,\"test\":{is_test}}}}}\n"
+            )
+        };
+        let messages = [
+            "   Compiling lowtide-cli\n".to_owned(),
+            made("all", "test", true),
+            made("xtask", "bin", false),
+            made("lowtide", "bin", true),
+            made("lowtide", "bin", false),
+        ];
+        assert_eq!(executable(&messages.concat()), Some("/target/lowtide-false".into()));
         assert_eq!(executable("{}\n"), None);
     }
 

@@ -24,7 +24,17 @@ pub(crate) const NEED: Need = Need {
 const INTERPRETERS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
 
 /// What the tests are run with and import.
-const PACKAGES: [&str; 7] = ["maturin>=1.9,<2", "pytest", "pytest-xdist", "numpy", "torch", "onnxruntime", "openvino"];
+const PACKAGES: [&str; 9] = [
+    "maturin>=1.9,<2",
+    "pytest",
+    "pytest-xdist",
+    "numpy",
+    "torch",
+    "torchvision",
+    "transformers",
+    "onnxruntime",
+    "openvino",
+];
 
 /// Ends well where the interpreter will do.
 const SUITS: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
