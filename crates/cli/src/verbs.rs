@@ -1,6 +1,6 @@
 //! The verbs, one module each: it parses the arguments of its verb, calls the crates below, and shows what they said.
 //!
-//! A new verb is a module here, an entry of [`Verb`](crate::Verb), and a line of [`dispatch`].
+//! A new verb is a module here, an entry of `Verb`, and a line of `dispatch`.
 
 pub mod bench;
 pub mod check;
