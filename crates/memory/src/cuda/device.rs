@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::mapper::{Backing, Mapper, source_by_mapper};
 use crate::source::{Description, Span};
 
-/// The memory of one device. A [`StreamId`] is the value of a stream's handle (`CUstream`) in the device's primary
-/// context, of a stream that is alive; 0 is the default stream.
+/// The memory of one device. A [`StreamId`](lowtide_core::StreamId) is the value of a stream's handle (`CUstream`) in the
+/// device's primary context, of a stream that is alive; 0 is the default stream.
 #[derive(Debug)]
 pub struct CudaDevice {
     mapper: Mapper<DeviceMemory>,
