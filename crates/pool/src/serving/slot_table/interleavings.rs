@@ -69,7 +69,7 @@ impl World {
     }
 
     fn table(&self) -> &SlotTable {
-        &self.serving.table
+        &self.serving.slots
     }
 
     /// Begins to use a range, which nobody else may.
