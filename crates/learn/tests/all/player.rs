@@ -63,22 +63,14 @@ pub struct Player {
     pub steps: u64,
     cursors: HashMap<Lane, Cursor>,
     blocks: HashMap<u64, Block>,
-    checked: Vec<Vec<Option<Bytes>>>,
+    known: Vec<Vec<Option<Bytes>>>,
 }
 
 impl Player {
     pub fn new(options: LearnerOptions) -> Self {
         let learner = Learner::new(options);
         let plan = learner.likely_next();
-        Self {
-            learner,
-            plan,
-            dropped: 0,
-            steps: 0,
-            cursors: HashMap::new(),
-            blocks: HashMap::new(),
-            checked: Vec::new(),
-        }
+        Self { learner, plan, dropped: 0, steps: 0, cursors: HashMap::new(), blocks: HashMap::new(), known: Vec::new() }
     }
 
     /// Plays a step and does as advised; how the plan did.
@@ -90,6 +82,7 @@ impl Player {
                 Op::Free(name) => self.free(name),
             }
         }
+        let watched = self.learner.watching();
         match self.learner.step(served) {
             Advice::Wait => {}
             Advice::Serve(plan) => self.serve(Some(plan)),
@@ -101,8 +94,11 @@ impl Player {
         assert_eq!(self.plan.as_ref().map(Arc::as_ptr), self.learner.likely_next().as_ref().map(Arc::as_ptr));
         self.cursors.values_mut().for_each(Cursor::restart);
         self.steps += 1;
-        for plan in self.learner.candidates().to_vec() {
-            self.check(&plan, ops);
+        // A pattern that rested is planned long after its steps; the first plan is of the step that was just watched.
+        for (place, plan) in self.learner.candidates().to_vec().iter().enumerate() {
+            if self.is_new(plan) && watched && place == 0 {
+                check(plan, ops);
+            }
         }
         served
     }
@@ -137,42 +133,47 @@ impl Player {
         }
     }
 
-    /// Holds a plan that was just made against the step it was made for, where it has just the allocations of that.
-    fn check(&mut self, plan: &StepPlan, ops: &[Op]) {
+    /// Whether a plan was just made.
+    fn is_new(&mut self, plan: &StepPlan) -> bool {
         let offsets: Vec<Option<Bytes>> = plan.slots.iter().map(|slot| slot.offset).collect();
-        if self.checked.contains(&offsets) {
-            return;
+        let is_new = !self.known.contains(&offsets);
+        if is_new {
+            self.known.push(offsets);
         }
-        self.checked.push(offsets);
-        let Some(slots) = same_allocations(plan, ops) else { return };
-        let mut buffers: HashMap<u64, (Buffer, Bytes)> = HashMap::new();
-        let mut slots = slots.into_iter();
-        for (tick, &op) in ops.iter().enumerate() {
-            match op {
-                Op::Alloc(_, name, bytes) => {
-                    let slot = plan.slots[slots.next().unwrap()];
-                    let life = Lifetime::new(tick as i64, ops.len() as i64).unwrap();
-                    if let Some(offset) = slot.offset {
-                        let buffer = Buffer::new(format!("{name} of {tick}"), life, Bytes::new(bytes));
-                        buffers.insert(name, (Buffer { align: slot.align, ..buffer }, offset));
-                    }
+        is_new
+    }
+}
+
+/// Holds a plan that was just made against the step it was made for, where it has just the allocations of that.
+fn check(plan: &StepPlan, ops: &[Op]) {
+    let Some(slots) = same_allocations(plan, ops) else { return };
+    let mut buffers: HashMap<u64, (Buffer, Bytes)> = HashMap::new();
+    let mut slots = slots.into_iter();
+    for (tick, &op) in ops.iter().enumerate() {
+        match op {
+            Op::Alloc(_, name, bytes) => {
+                let slot = plan.slots[slots.next().unwrap()];
+                let life = Lifetime::new(tick as i64, ops.len() as i64).unwrap();
+                if let Some(offset) = slot.offset {
+                    let buffer = Buffer::new(format!("{name} of {tick}"), life, Bytes::new(bytes));
+                    buffers.insert(name, (Buffer { align: slot.align, ..buffer }, offset));
                 }
-                Op::Free(name) => {
-                    if let Some((mut buffer, offset)) = buffers.remove(&name) {
-                        buffer.lifetime.upper = tick as i64;
-                        buffers.insert(u64::MAX - tick as u64, (buffer, offset));
-                    }
+            }
+            Op::Free(name) => {
+                if let Some((mut buffer, offset)) = buffers.remove(&name) {
+                    buffer.lifetime.upper = tick as i64;
+                    buffers.insert(u64::MAX - tick as u64, (buffer, offset));
                 }
             }
         }
-        let (buffers, offsets): (Vec<Buffer>, Vec<Bytes>) = buffers.into_values().unzip();
-        let height = buffers.iter().zip(&offsets).map(|(buffer, &offset)| offset + buffer.size).max();
-        let height = height.unwrap_or(Bytes::ZERO);
-        assert!(height <= plan.height && plan.bound <= plan.height);
-        let placements = offsets.into_iter().map(|offset| Placement { pool: PoolIndex::default(), offset }).collect();
-        let placed = Plan { placements, heights: vec![height], lower_bound: Bytes::ZERO, proved: false };
-        assert_eq!(validate(&Problem::new(buffers), &placed), Verdict::Valid);
     }
+    let (buffers, offsets): (Vec<Buffer>, Vec<Bytes>) = buffers.into_values().unzip();
+    let height = buffers.iter().zip(&offsets).map(|(buffer, &offset)| offset + buffer.size).max();
+    let height = height.unwrap_or(Bytes::ZERO);
+    assert!(height <= plan.height && plan.bound <= plan.height);
+    let placements = offsets.into_iter().map(|offset| Placement { pool: PoolIndex::default(), offset }).collect();
+    let placed = Plan { placements, heights: vec![height], lower_bound: Bytes::ZERO, proved: false };
+    assert_eq!(validate(&Problem::new(buffers), &placed), Verdict::Valid);
 }
 
 /// The slot of each allocation of `ops`, where every lane has just the allocations that the plan has.
