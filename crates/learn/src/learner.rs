@@ -3,7 +3,6 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use lowtide_core::{Align, Bytes};
 
@@ -15,8 +14,7 @@ use crate::patterns::pattern::Pattern;
 use crate::patterns::planned_pattern::{PlannedPattern, recognise};
 use crate::plan::step_plan::{Key, StepPlan};
 use crate::planning::planner::{Job, Planner};
-use crate::planning::replan::{Carried, replan};
-use crate::planning::timeline::Effort;
+use crate::planning::replan::{Carried, Replanning};
 use crate::progress::Progress;
 use crate::steps::recording::{End, Recording};
 
@@ -168,14 +166,19 @@ impl Learner {
         self.serving.as_ref().map(|(_, plan)| Arc::clone(plan))
     }
 
-    /// `plan` with places that leave `carried` alone: what stays is kept clear of, and a slot whose instance is among
-    /// them has its place. Where blocks of a slot are alive two at a time it is for two steps. Takes at most the time
-    /// limit of a solve. None where there is no such plan.
-    pub fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Option<StepPlan> {
+    /// How `plan` is made anew with places that leave `carried` alone; none where its pattern was forgotten.
+    pub fn replanning(&self, plan: &StepPlan, carried: Vec<Carried>) -> Option<Replanning> {
         let is_its_own = |planned: &&PlannedPattern| planned.plan().is_some_and(|own| own.signature == plan.signature);
-        let cancel = AtomicBool::new(false);
+        let planned = self.patterns.iter().find(is_its_own)?;
         let LearnerOptions { time_limit, threads, .. } = self.options;
-        replan(self.patterns.iter().find(is_its_own)?, carried, Effort { time_limit, threads, cancel: &cancel })
+        Some(Replanning {
+            plan: Arc::clone(planned.plan()?),
+            shape: Arc::clone(planned.planned_shape()?),
+            lanes: planned.pattern.lanes().to_vec(),
+            carried,
+            time_limit,
+            threads,
+        })
     }
 
     /// What went wrong since the last call without being an error, a sentence each.

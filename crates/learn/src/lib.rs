@@ -42,5 +42,5 @@ pub use learner::Learner;
 pub use options::LearnerOptions;
 pub use plan::cursor::Cursor;
 pub use plan::step_plan::{Signature, Slot, StepPlan};
-pub use planning::replan::Carried;
+pub use planning::replan::{Carried, Replanning};
 pub use steps::period::PeriodFinder;

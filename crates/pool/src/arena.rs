@@ -4,6 +4,7 @@
 mod accounting;
 mod heap;
 mod plan_memory;
+mod retiring;
 mod sized_heaps;
 mod state;
 mod streams;

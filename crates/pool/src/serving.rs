@@ -9,6 +9,7 @@ mod observer;
 mod plan_arena;
 mod plan_server;
 mod policy;
+mod replanner;
 mod served_plan;
 mod slot_table;
 #[cfg(test)]
@@ -18,5 +19,6 @@ pub(crate) use observer::Observer;
 pub(crate) use plan_arena::{LayOut, PlanArena};
 pub(crate) use plan_server::{PlanServer, Published};
 pub(crate) use policy::ServingPolicy;
+pub(crate) use replanner::Replanned;
 pub(crate) use served_plan::{Given, ServedPlan};
-pub(crate) use slot_table::{Found, SlotTable};
+pub(crate) use slot_table::{Found, SlotLayout, SlotTable};

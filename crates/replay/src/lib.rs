@@ -60,11 +60,13 @@ pub struct ReplayOptions {
     /// a round leaves is freed before the next. Rows behind the last closed step follow the last round; a `done` among
     /// them that is about an earlier one happens at its end.
     pub repeat: NonZeroU64,
+    /// Whether the strategy does not hear where steps end, as under a program that marks none: it has to find them.
+    pub unmarked: bool,
 }
 
 impl Default for ReplayOptions {
     fn default() -> Self {
-        Self { device_memory: None, page: Bytes::new(2 << 20), repeat: NonZeroU64::MIN }
+        Self { device_memory: None, page: Bytes::new(2 << 20), repeat: NonZeroU64::MIN, unmarked: false }
     }
 }
 

@@ -77,6 +77,7 @@ struct Player<'a> {
     places: Vec<Place>,
     stopwatch: Stopwatch,
     align: Align,
+    marks_steps: bool,
     /// What waiting has held all later rows up.
     delay_ns: u64,
     /// When the device is done with blocks that were freed, the first first.
@@ -91,7 +92,7 @@ impl<'a> Player<'a> {
             let simulated = SimulatedOptions { capacity, granularity, ..SimulatedOptions::default() };
             let source = Arc::new(Simulated::new(simulated).map_err(Error::Source)?);
             source.set_lag(script.usual_lag());
-            let running = strategy.open(source.clone(), script.closes_steps())?;
+            let running = strategy.open(source.clone(), script.closes_steps() && !options.unmarked)?;
             Ok(Device { source, running, counts: DeviceCounts::default(), bound: DeviceCounts::default() })
         };
         let devices: Result<Vec<Device>, Error> = script.devices.iter().map(device).collect();
@@ -101,6 +102,7 @@ impl<'a> Player<'a> {
             places: vec![Place::Nowhere; script.trace.blocks.len()],
             stopwatch: Stopwatch::new(),
             align: Align::new(ALIGN).unwrap_or(Align::ONE),
+            marks_steps: !options.unmarked,
             delay_ns: 0,
             due: BinaryHeap::new(),
             out_of_memory: None,
@@ -243,8 +245,10 @@ impl<'a> Player<'a> {
             return;
         }
         for place in 0..self.devices.len() {
-            self.devices[place].running.pool().step();
-            self.look(place);
+            if self.marks_steps {
+                self.stopwatch.add(|| self.devices[place].running.pool().step());
+                self.look(place);
+            }
             self.devices[place].counts.close_step();
         }
     }

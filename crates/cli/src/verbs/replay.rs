@@ -141,7 +141,7 @@ impl Stage<'_> {
         let DeviceArguments { device_memory, page } = &self.arguments.device;
         let (device_memory, page) = (device_memory.as_ref().map(Typed::value), page.value());
         let repeat = u64::try_from(self.arguments.repeat.get()).ok().and_then(std::num::NonZeroU64::new);
-        ReplayOptions { device_memory, page, repeat: repeat.unwrap_or(std::num::NonZeroU64::MIN) }
+        ReplayOptions { device_memory, page, repeat: repeat.unwrap_or(std::num::NonZeroU64::MIN), unmarked: false }
     }
 
     /// The allocators that were asked for.

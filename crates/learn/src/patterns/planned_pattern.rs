@@ -102,8 +102,8 @@ impl PlannedPattern {
     }
 
     /// What its plan is for.
-    pub fn planned_shape(&self) -> Option<&Shape> {
-        self.plan.as_ref().map(|plan| &*plan.0)
+    pub fn planned_shape(&self) -> Option<&Arc<Shape>> {
+        self.plan.as_ref().map(|plan| &plan.0)
     }
 
     /// Looks at the pattern again after a recording was taken in; whether it is not what a plan was asked for.

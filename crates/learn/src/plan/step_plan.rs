@@ -135,6 +135,16 @@ impl StepPlan {
         Self { signature: Signature::of(&slots), slots, height, bound, proved, steps: 1, lanes, renewed }
     }
 
+    /// The same plan with every place `floor` higher.
+    pub(crate) fn raised(&self, floor: Bytes) -> Self {
+        let mut raised = self.clone();
+        for offset in raised.slots.iter_mut().filter_map(|slot| slot.offset.as_mut()) {
+            *offset = *offset + floor;
+        }
+        (raised.height, raised.bound) = (self.height + floor, self.bound + floor);
+        raised
+    }
+
     /// Whether a slot's block lives into the next step and is replaced there.
     pub fn is_renewed(&self, slot: u32) -> bool {
         self.renewed.get(slot as usize).copied().unwrap_or(false)

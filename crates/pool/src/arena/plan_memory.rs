@@ -1,10 +1,11 @@
-//! The memory of a plan that is served: addresses of its own, under which lie handles that the heaps lend, so that a plan can
-//! use what is free around blocks that stay, and behind them handles that are new.
+//! The memory of a plan: addresses of its own, under which lie handles that the heaps lend for as long as the plan is served. When it
+//! is dropped the heaps have their handles back at once, and the addresses stay as they are for a while: whoever takes the same
+//! plan up again in the same place needs no call. A source whose handles have one address each gives a plan memory of its own.
 
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
-use lowtide_memory::{Error as SourceError, Source, Span};
+use lowtide_memory::{Error as SourceError, Mark, Source, Span};
 
 use super::accounting::Accounting;
 use super::heap::Holder;
@@ -12,13 +13,38 @@ use super::sized_heaps::SizeClass;
 use super::streams::{Freed, Position};
 use crate::addresses;
 
+/// As many memories of plans that are not served are kept.
+const KEPT: usize = 3;
+
+/// A handle that is lent, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loan {
+    pub(super) size: SizeClass,
+    pub(super) holder: Holder,
+}
+
+impl Loan {
+    /// Whether both are of the same handle.
+    fn is_of(&self, other: &Self) -> bool {
+        self.size == other.size && self.holder.index == other.holder.index
+    }
+}
+
 /// A handle at an address of a plan.
-#[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) at: u64,
-    pub(super) bytes: u64,
-    /// Whose it is, where it is lent.
-    pub(super) lender: Option<(SizeClass, Holder)>,
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    at: u64,
+    bytes: u64,
+    /// Whose it is; none where it is the plan's own.
+    loan: Option<Loan>,
+    /// Whether the plan has it now.
+    is_held: bool,
+}
+
+impl Piece {
+    fn is_under(&self, used: &[(u64, u64)]) -> bool {
+        used.iter().any(|&(start, end)| start < self.at + self.bytes && self.at < end)
+    }
 }
 
 /// The memory of one plan.
@@ -29,24 +55,14 @@ pub(super) struct PlanMemory {
     pieces: Vec<Piece>,
     end: u64,
     number: u64,
+    /// What was queued when the last handle was taken back; none where that is not known.
+    marks: Option<Vec<Mark>>,
 }
 
 impl PlanMemory {
-    /// Addresses for up to `bytes`, with nothing under them.
-    pub(super) fn new(source: Arc<dyn Source>, bytes: u64, number: u64) -> Result<Self, SourceError> {
-        let span = source.reserve(Bytes::new(bytes))?;
-        Ok(Self { source, span, pieces: Vec::new(), end: 0, number })
-    }
-
-    /// What tells it from others that had its addresses before or will have them.
+    /// What tells it from the others.
     pub(super) fn number(&self) -> u64 {
         self.number
-    }
-
-    /// Whether a piece of it is under none of the ranges `used`.
-    pub(super) fn has_idle(&self, used: &[(u64, u64)]) -> bool {
-        let busy = |piece: &Piece| used.iter().any(|&(start, end)| start < piece.at + piece.bytes && piece.at < end);
-        !self.pieces.iter().all(busy)
     }
 
     /// The first address.
@@ -60,85 +76,114 @@ impl PlanMemory {
     }
 
     /// Puts a handle that lies at `address` of a heap at the end as well.
-    pub(super) fn borrow(
-        &mut self,
-        address: u64,
-        size: SizeClass,
-        holder: Holder,
-        accounting: &mut Accounting,
-    ) -> Result<u64, SourceError> {
-        let (at, bytes) = (self.end, holder.bytes);
-        self.room(bytes)?;
-        self.source.alias(Span::new(address, Bytes::new(bytes)), self.span.start + at)?;
-        accounting.mapped();
-        self.pieces.push(Piece { at, bytes, lender: Some((size, holder)) });
-        self.end += bytes;
-        Ok(at)
-    }
-
-    /// Adds new memory at the end, up to `end`, in handles of `grain`.
-    pub(super) fn extend(&mut self, end: u64, grain: u64, accounting: &mut Accounting) -> Result<(), SourceError> {
-        while self.end < end {
-            let bytes = grain.min(end - self.end);
-            self.room(bytes)?;
-            self.source.commit(Span::new(self.span.start + self.end, Bytes::new(bytes)))?;
-            accounting.created(bytes);
-            self.pieces.push(Piece { at: self.end, bytes, lender: None });
-            self.end += bytes;
-        }
-        Ok(())
-    }
-
-    /// Gives up every piece on which no range of `used` lies, new ones to the source, lent ones to the caller. The caller
-    /// knows that queued work is done. Pieces that the source does not take stay, and its last error is
-    /// returned.
-    pub(super) fn dismantle(
-        &mut self,
-        used: &[(u64, u64)],
-        accounting: &mut Accounting,
-    ) -> (Vec<Piece>, Result<(), SourceError>) {
-        let (mut given_up, mut outcome) = (Vec::new(), Ok(()));
-        for piece in std::mem::take(&mut self.pieces) {
-            let busy = used.iter().any(|&(start, end)| start < piece.at + piece.bytes && piece.at < end);
-            let span = Span::new(self.span.start + piece.at, Bytes::new(piece.bytes));
-            if busy {
-                self.pieces.push(piece);
-            } else if let Err(error) = self.source.decommit(span) {
-                outcome = Err(error);
-                self.pieces.push(piece);
-            } else if piece.lender.is_some() {
-                accounting.unmapped();
-                given_up.push(piece);
-            } else {
-                accounting.destroyed(piece.bytes);
-            }
-        }
-        (given_up, outcome)
-    }
-
-    /// Whether nothing is left under it.
-    pub(super) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
-    fn room(&self, bytes: u64) -> Result<(), SourceError> {
-        if self.end + bytes > self.span.bytes.get() {
+    pub(super) fn borrow(&mut self, address: u64, loan: Loan, accounting: &mut Accounting) -> Result<(), SourceError> {
+        let (at, bytes) = (self.end, loan.holder.bytes);
+        if at + bytes > self.span.bytes.get() {
             return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
         }
+        self.source.alias(Span::new(address, Bytes::new(bytes)), self.span.start + at)?;
+        accounting.mapped();
+        self.pieces.push(Piece { at, bytes, loan: Some(loan), is_held: false });
+        self.end += bytes;
         Ok(())
+    }
+
+    /// Adds memory of its own at the end.
+    pub(super) fn extend(&mut self, bytes: u64, accounting: &mut Accounting) -> Result<(), SourceError> {
+        let at = self.end;
+        self.source.commit(Span::new(self.span.start + at, Bytes::new(bytes)))?;
+        accounting.created(bytes);
+        self.pieces.push(Piece { at, bytes, loan: None, is_held: true });
+        self.end += bytes;
+        Ok(())
+    }
+
+    /// Whether just these handles lie under it, side by side from its first address on.
+    fn is_of(&self, loans: &[Loan]) -> bool {
+        let mut at = 0;
+        let is_there = |(piece, loan): (&Piece, &Loan)| {
+            let is_next = piece.at == at;
+            at += piece.bytes;
+            is_next && piece.loan.is_some_and(|own| own.is_of(loan))
+        };
+        self.pieces.len() == loans.len() && self.pieces.iter().zip(loans).all(is_there)
+    }
+
+    /// The heaps lend `loans` from now on.
+    fn begin(&mut self, loans: &[Loan]) {
+        self.forget_marks();
+        for (piece, &loan) in self.pieces.iter_mut().zip(loans) {
+            (piece.loan, piece.is_held) = (Some(loan), true);
+        }
+    }
+
+    /// The loans that end because nothing of `used` lies on them, and where they lay.
+    fn end_loans(&mut self, used: &[(u64, u64)]) -> Vec<(u64, Loan)> {
+        let base = self.span.start;
+        let ending = self.pieces.iter_mut().filter(|piece| piece.is_held && !piece.is_under(used));
+        ending
+            .filter_map(|piece| {
+                piece.is_held = false;
+                Some((base + piece.at, piece.loan?))
+            })
+            .collect()
+    }
+
+    /// Takes away what is under addresses that the plan does not have any more. The caller knows that queued work is done. What the
+    /// source does not take stays, and its last error is returned.
+    fn unmap(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
+        let (source, base, mut outcome) = (&self.source, self.span.start, Ok(()));
+        self.pieces.retain(|piece| {
+            if piece.is_held {
+                return true;
+            }
+            if let Err(error) = source.decommit(Span::new(base + piece.at, Bytes::new(piece.bytes))) {
+                outcome = Err(error);
+                return true;
+            }
+            match piece.loan {
+                Some(_) => accounting.unmapped(),
+                None => accounting.destroyed(piece.bytes),
+            }
+            false
+        });
+        outcome
+    }
+
+    /// Whether one of `loans` lies under it and is not lent to it.
+    fn has_any(&self, loans: &[Loan]) -> bool {
+        let is_any = |own: &Loan| loans.iter().any(|loan| own.is_of(loan));
+        self.pieces.iter().any(|piece| !piece.is_held && piece.loan.as_ref().is_some_and(is_any))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.pieces.iter().all(|piece| !piece.is_held)
+    }
+
+    /// Whether nothing uses its addresses any more, queued work included.
+    fn is_done(&self) -> bool {
+        let passed = |marks: &Vec<Mark>| marks.iter().all(|&mark| self.source.passed(mark));
+        self.is_idle() && self.marks.as_ref().is_some_and(passed)
+    }
+
+    fn forget_marks(&mut self) {
+        for mark in self.marks.take().into_iter().flatten() {
+            self.source.forget(mark);
+        }
     }
 }
 
 impl Drop for PlanMemory {
     fn drop(&mut self) {
+        self.forget_marks();
         addresses::release(&*self.source, self.span);
     }
 }
 
-/// The memory of the plan that is served, and of earlier ones on which blocks still lie.
+/// The memory of the plan that is served, and of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct PlanMemories {
-    /// The one that is served comes last.
+    /// The one that is served, or was last, comes last.
     list: Vec<PlanMemory>,
     /// How many there ever were.
     made: u64,
@@ -147,20 +192,96 @@ pub(super) struct PlanMemories {
 }
 
 impl PlanMemories {
+    /// The memory that has just `loans` under it and on which no block lies, if there is one: it is the caller's.
+    pub(super) fn reuse(&mut self, loans: &[Loan], has_blocks: impl Fn(u64) -> bool) -> Option<PlanMemory> {
+        let place = self
+            .list
+            .iter()
+            .position(|memory| memory.is_of(loans) && memory.is_idle() && !has_blocks(memory.number))?;
+        Some(self.list.remove(place))
+    }
+
     /// Addresses for another plan, with nothing under them.
     pub(super) fn make(&mut self, source: Arc<dyn Source>, bytes: u64) -> Result<PlanMemory, SourceError> {
         self.made += 1;
-        PlanMemory::new(source, bytes, self.made)
+        let span = source.reserve(Bytes::new(bytes))?;
+        Ok(PlanMemory { source, span, pieces: Vec::new(), end: 0, number: self.made, marks: None })
     }
 
-    /// Keeps the memory of a plan, which is the last from now on.
-    pub(super) fn push(&mut self, memory: PlanMemory) {
+    /// Keeps the memory of a plan that is served from now on.
+    pub(super) fn begin(&mut self, mut memory: PlanMemory, loans: &[Loan]) {
+        memory.begin(loans);
         self.list.push(memory);
     }
 
-    /// The one that was added last.
-    pub(super) fn last_mut(&mut self) -> Option<&mut PlanMemory> {
-        self.list.last_mut()
+    /// Ends the loans of plans that are not served, but for those on which blocks lie. `used` gives the ranges in use on the memory
+    /// of a number.
+    pub(super) fn end_loans(&mut self, is_serving: bool, used: impl Fn(u64) -> Vec<(u64, u64)>) -> Vec<(u64, Loan)> {
+        let unserved = self.unserved(is_serving);
+        let lending = self.list[..unserved].iter_mut().filter(|memory| !memory.is_idle());
+        lending.flat_map(|memory| memory.end_loans(&used(memory.number))).collect()
+    }
+
+    /// Marks what is queued on memories whose last handle was taken back.
+    pub(super) fn mark_idle(&mut self, is_serving: bool, mark_all: impl Fn() -> Result<Vec<Mark>, SourceError>) {
+        let unserved = self.unserved(is_serving);
+        for memory in self.list[..unserved].iter_mut().filter(|memory| memory.is_idle() && memory.marks.is_none()) {
+            // What cannot be marked is waited for when its addresses are taken away.
+            memory.marks = mark_all().ok();
+        }
+    }
+
+    /// Gives up the oldest memories that nothing uses any more, where there are too many.
+    pub(super) fn forget_old(&mut self, is_serving: bool, accounting: &mut Accounting) {
+        while self.unserved(is_serving) > KEPT {
+            let unserved = self.unserved(is_serving);
+            let Some(place) = self.list[..unserved].iter().position(PlanMemory::is_done) else { return };
+            if self.list[place].unmap(accounting).is_err() {
+                return;
+            }
+            self.list.remove(place);
+        }
+    }
+
+    /// Whether queued work is done on all memories that have any of `loans` under them.
+    pub(super) fn is_done_over(&self, loans: &[Loan], is_serving: bool) -> bool {
+        let over = self.list[..self.unserved(is_serving)].iter().filter(|memory| memory.has_any(loans));
+        over.into_iter().all(PlanMemory::is_done)
+    }
+
+    /// Takes away all addresses that no plan has any more, of handles of which nothing else is left then. The caller knows that queued
+    /// work is done. What the source does not take stays, and its last error is returned.
+    pub(super) fn unmap(&mut self, is_serving: bool, accounting: &mut Accounting) -> Result<(), SourceError> {
+        self.unmap_where(is_serving, |_| true, accounting)
+    }
+
+    /// The same for plans that have any of `loans` under them.
+    pub(super) fn unmap_over(
+        &mut self,
+        loans: &[Loan],
+        is_serving: bool,
+        accounting: &mut Accounting,
+    ) -> Result<(), SourceError> {
+        self.unmap_where(is_serving, |memory| memory.has_any(loans), accounting)
+    }
+
+    fn unmap_where(
+        &mut self,
+        is_serving: bool,
+        is_meant: impl Fn(&PlanMemory) -> bool,
+        accounting: &mut Accounting,
+    ) -> Result<(), SourceError> {
+        let unserved = self.unserved(is_serving);
+        let mut outcome = Ok(());
+        for memory in self.list[..unserved].iter_mut().filter(|memory| is_meant(memory)) {
+            outcome = memory.unmap(accounting).and(outcome);
+        }
+        let mut place = 0;
+        self.list.retain(|memory| {
+            place += 1;
+            place > unserved || !memory.pieces.is_empty()
+        });
+        outcome
     }
 
     /// Whether there is none.
@@ -168,12 +289,16 @@ impl PlanMemories {
         self.list.is_empty()
     }
 
+    fn unserved(&self, is_serving: bool) -> usize {
+        self.list.len().saturating_sub(usize::from(is_serving))
+    }
+
     /// Notes that `stream` freed a range of addresses.
     pub(super) fn freed(&mut self, start: u64, end: u64, stream: StreamId, position: Position) {
         self.freed.insert(start, end, stream, position);
     }
 
-    /// All that is free was freed by `stream`.
+    /// The memory that is served was freed by `stream`.
     pub(super) fn belong_to(&mut self, stream: StreamId, position: Position) {
         for memory in &self.list {
             self.freed.insert(memory.base(), memory.base() + memory.end(), stream, position);
@@ -185,40 +310,13 @@ impl PlanMemories {
         self.freed.owners(start, end)
     }
 
+    /// The parts of a range that were freed by somebody.
+    pub(super) fn freed_within(&self, start: u64, end: u64) -> Vec<(u64, u64, StreamId, Position)> {
+        self.freed.within(start, end)
+    }
+
     /// A range is in use again.
     pub(super) fn take(&mut self, start: u64, end: u64) {
         self.freed.cut(start, end);
-    }
-
-    /// Whether any that is not served has memory on which no block lies. `used` gives the ranges in use on the one of a number.
-    pub(super) fn has_idle(&self, is_serving: bool, used: impl Fn(u64) -> Vec<(u64, u64)>) -> bool {
-        self.unserved(is_serving).iter().any(|memory| memory.has_idle(&used(memory.number())))
-    }
-
-    /// Gives up what is not in use of those that are not served: new memory to the source, lent pieces to the caller. The
-    /// caller knows that queued work is done. What the source does not take stays, and its last error is returned.
-    pub(super) fn dismantle(
-        &mut self,
-        is_serving: bool,
-        used: impl Fn(u64) -> Vec<(u64, u64)>,
-        accounting: &mut Accounting,
-    ) -> (Vec<Piece>, Result<(), SourceError>) {
-        let (mut returned, mut outcome) = (Vec::new(), Ok(()));
-        let unserved = self.unserved(is_serving).len();
-        for memory in &mut self.list[..unserved] {
-            let (pieces, result) = memory.dismantle(&used(memory.number()), accounting);
-            returned.extend(pieces);
-            outcome = outcome.and(result);
-        }
-        let mut place = 0;
-        self.list.retain(|memory| {
-            place += 1;
-            place > unserved || !memory.is_empty()
-        });
-        (returned, outcome)
-    }
-
-    fn unserved(&self, is_serving: bool) -> &[PlanMemory] {
-        &self.list[..self.list.len().saturating_sub(usize::from(is_serving))]
     }
 }

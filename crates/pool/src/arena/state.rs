@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::accounting::Accounting;
 use super::plan_memory::PlanMemories;
+use super::retiring::Retiring;
 use super::sized_heaps::{SizeClass, SizedHeaps};
 use super::streams::Queues;
 use super::{ArenaOptions, UNIT};
@@ -87,6 +88,7 @@ pub(super) struct State {
     accounting: Accounting,
     plans: PlanServer,
     plan_memories: PlanMemories,
+    retiring: Retiring,
     since_step: u64,
 }
 
@@ -111,6 +113,7 @@ impl State {
             accounting,
             plans: PlanServer::new(policy, observer, published),
             plan_memories: PlanMemories::default(),
+            retiring: Retiring::default(),
             since_step: 0,
         };
         state.serve_remembered();
@@ -209,6 +212,7 @@ impl State {
         let is_warming_up = self.accounting.warming_up() && self.plans.current().is_none();
         if is_warming_up && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
+            let _ = self.unmap_plans();
             let _ = self.heaps.of_mut(SizeClass::Large).heap.settle(&mut self.accounting);
         }
         let has_too_many_aliases = self.heaps.of(SizeClass::Large).heap.has_too_many_aliases();
@@ -223,7 +227,6 @@ impl State {
         self.wait_for_pending().map_err(Error::Source)?;
         let before = self.accounting.reserved();
         self.drop_plan();
-        self.dismantle().map_err(Error::Source)?;
         self.give_back().map_err(Error::Source)?;
         Ok(Bytes::new(before.saturating_sub(self.accounting.reserved())))
     }
@@ -302,7 +305,10 @@ impl State {
 
     /// Gives every handle back in which no block lies, once queued work is done.
     fn give_back(&mut self) -> Result<u64, SourceError> {
+        self.end_loans();
+        self.recall();
         self.queues.finish(&*self.source)?;
+        self.plan_memories.unmap(self.plans.current().is_some(), &mut self.accounting)?;
         self.heaps.give_back(&mut self.accounting)
     }
 }
@@ -330,6 +336,7 @@ impl Drop for State {
     fn drop(&mut self) {
         // Queued work may use what was freed; a source that fails here has none that could be waited for.
         let _ = self.queues.finish(&*self.source);
+        self.retiring.take(&*self.source);
         self.queues.forget(&*self.source);
         self.pending.forget(&*self.source);
     }

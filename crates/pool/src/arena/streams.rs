@@ -119,6 +119,21 @@ impl Queues {
         Ok(())
     }
 
+    /// A mark behind all that is queued now, on every stream; the caller forgets them.
+    pub(super) fn mark_all(&self, source: &dyn Source) -> Result<Vec<Mark>, SourceError> {
+        let mut marks = Vec::with_capacity(self.queues.len());
+        for &stream in self.queues.keys() {
+            match source.mark(stream) {
+                Ok(mark) => marks.push(mark),
+                Err(error) => {
+                    marks.into_iter().for_each(|mark| source.forget(mark));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(marks)
+    }
+
     /// Waits until all queued work is done.
     pub(super) fn finish(&mut self, source: &dyn Source) -> Result<(), SourceError> {
         for (&stream, queue) in &mut self.queues {
@@ -159,6 +174,14 @@ impl Freed {
     /// Forgets who freed a range.
     pub(super) fn cut(&mut self, start: u64, end: u64) {
         self.ranges.remove(start..end);
+    }
+
+    /// The parts of a range that were freed, by whom and when.
+    pub(super) fn within(&self, start: u64, end: u64) -> Vec<(u64, u64, StreamId, Position)> {
+        let clip = |(range, &(stream, position)): (std::ops::Range<u64>, &(StreamId, Position))| {
+            (range.start.max(start), range.end.min(end), stream, position)
+        };
+        self.ranges.overlapping(&(start..end)).map(clip).collect()
     }
 
     /// Who freed parts of a range, and when.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use lowtide_core::{Align, Bytes};
 use lowtide_learn::{
-    Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Served, Signature, StepPlan, Ticket,
+    Advice, Carried, Cursor, Lane, Learner, LearnerOptions, PeriodFinder, Replanning, Served, Signature, StepPlan,
+    Ticket,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,6 +18,7 @@ use crate::pool::Request;
 #[derive(Debug)]
 pub(crate) struct Observer {
     learner: Learner,
+    background: bool,
     finder: PeriodFinder,
     /// After how many more allocations steps are found by their period, because nobody says where they end.
     finds: Option<u64>,
@@ -53,6 +55,7 @@ impl Observer {
     /// A learner that has seen nothing; steps are found by their period after `finds` allocations, where there is such a number.
     pub(crate) fn new(options: LearnerOptions, finds: Option<u64>, policy: &ServingPolicy) -> Self {
         Self {
+            background: options.background,
             learner: Learner::new(options),
             finder: policy.sizes_kept.map_or_else(PeriodFinder::new, PeriodFinder::keeping),
             finds,
@@ -64,6 +67,11 @@ impl Observer {
             frees: 0,
             trusted: FxHashSet::default(),
         }
+    }
+
+    /// Whether plans are made on a thread of their own.
+    pub(crate) fn is_background(&self) -> bool {
+        self.background
     }
 
     /// Whether every allocation and free has to come by.
@@ -145,9 +153,9 @@ impl Observer {
         self.learner.likely_next()
     }
 
-    /// `plan` made anew around blocks that stay where they are.
-    pub(crate) fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Option<StepPlan> {
-        self.learner.plan_around(plan, carried)
+    /// How `plan` is made anew around blocks that stay where they are.
+    pub(crate) fn replanning(&self, plan: &StepPlan, carried: Vec<Carried>) -> Option<Replanning> {
+        self.learner.replanning(plan, carried)
     }
 
     /// What the learner has to say since the last call, a sentence each.

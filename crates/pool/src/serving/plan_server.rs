@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::observer::Observer;
 use super::policy::{Backoff, ServingPolicy};
+use super::replanner::{Replanned, Replanner};
 use super::served_plan::ServedPlan;
 use super::slot_table::SlotTable;
 use crate::pool::Request;
@@ -26,6 +27,7 @@ pub(crate) type Published = Arc<ArcSwapOption<ServedPlan>>;
 pub(crate) struct PlanServer {
     policy: ServingPolicy,
     observer: Option<Observer>,
+    replanner: Replanner,
     published: Published,
     current: Option<Arc<ServedPlan>>,
     /// The plan that was taken up last, as the learner made it.
@@ -64,9 +66,11 @@ pub(super) enum Proposal {
 impl PlanServer {
     /// A server of no plan; without an observer it will never have one.
     pub(crate) fn new(policy: ServingPolicy, observer: Option<Observer>, published: Published) -> Self {
+        let background = observer.as_ref().is_some_and(Observer::is_background);
         Self {
             policy,
             observer,
+            replanner: Replanner::new(background),
             published,
             current: None,
             origin: None,
@@ -144,9 +148,15 @@ impl PlanServer {
         self.observer.as_ref().map(|observer| observer.instances(plan)).unwrap_or_default()
     }
 
-    /// `plan` made anew around blocks that stay where they are; none where there is no such plan.
-    pub(crate) fn plan_around(&self, plan: &StepPlan, carried: &[Carried]) -> Option<StepPlan> {
-        self.observer.as_ref().and_then(|observer| observer.plan_around(plan, carried))
+    /// `plan` made anew around blocks that stay where they are.
+    pub(crate) fn plan_around(&mut self, plan: &StepPlan, carried: Vec<Carried>) -> Replanned {
+        let work = self.observer.as_ref().and_then(|observer| observer.replanning(plan, carried));
+        work.map_or(Replanned::Impossible, |work| self.replanner.ask(work))
+    }
+
+    /// Whether the program may be kept waiting for the sake of a plan: where plans are made while it waits anyway.
+    pub(crate) fn may_wait(&self) -> bool {
+        !self.replanner.is_background()
     }
 
     /// What is in use of the plan that is served.

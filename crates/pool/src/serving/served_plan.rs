@@ -1,6 +1,8 @@
 //! A plan at the addresses where it is served, as every thread sees it. As long as the plan has one stream, nobody watches and
 //! no block is used by other streams, blocks come and go without the arena's lock.
 
+use lowtide_core::StreamId;
+
 use super::slot_table::{Found, SlotTable};
 use crate::pool::{Address, Request};
 use crate::sync::atomic::Ordering::SeqCst;
@@ -13,8 +15,8 @@ pub(crate) struct ServedPlan {
     bytes: u64,
     /// What tells it from the plans that were served before it.
     number: u64,
-    /// Whether the plan's blocks are all of one stream.
-    one_stream: bool,
+    /// The stream of the plan's blocks, where they are all of one.
+    only_stream: Option<StreamId>,
     /// How many blocks have to be given back by the lock.
     attention: AtomicUsize,
     /// Whether somebody wants to see every block.
@@ -25,9 +27,10 @@ impl ServedPlan {
     /// `slots` at the addresses from `base` on.
     pub(crate) fn new(slots: SlotTable, base: u64, bytes: u64, number: u64) -> Self {
         let mut streams: Vec<_> = slots.plan().lanes().map(|lane| lane.stream).collect();
+        streams.sort_unstable();
         streams.dedup();
         Self {
-            one_stream: streams.len() <= 1,
+            only_stream: streams.first().copied().filter(|_| streams.len() == 1),
             slots,
             base,
             bytes,
@@ -47,13 +50,23 @@ impl ServedPlan {
         (self.base..self.base + self.bytes).contains(&address.0).then(|| address.0 - self.base)
     }
 
+    /// The stream of the plan's blocks, where they are all of one.
+    pub(crate) fn only_stream(&self) -> Option<StreamId> {
+        self.only_stream
+    }
+
+    /// Where its addresses end.
+    pub(crate) fn end(&self) -> Address {
+        Address(self.base + self.bytes)
+    }
+
     pub(crate) fn address(&self, offset: u64) -> Address {
         Address(self.base + offset)
     }
 
     /// Whether every block has to come by the lock.
     pub(crate) fn is_attended(&self) -> bool {
-        !self.one_stream || self.attention.load(SeqCst) > 0 || self.watched.load(SeqCst)
+        self.only_stream.is_none() || self.attention.load(SeqCst) > 0 || self.watched.load(SeqCst)
     }
 
     /// Lets every block come by the lock, until as many calls say that it need not.

@@ -54,23 +54,49 @@ pub(crate) enum Found {
     Missed,
 }
 
+/// What a table knows of a plan before it is served: made beside the program, because it takes time in proportion to the pairs
+/// of slots that share addresses.
+#[derive(Debug)]
+pub(crate) struct SlotLayout {
+    plan: Arc<StepPlan>,
+    /// The lanes, apart from what changes about them.
+    lanes: Vec<Lane>,
+    /// The bit of each slot: slots of a lane share words with each other and with no one else.
+    bit_of: Vec<u32>,
+    words: usize,
+    /// For each slot the words in which slots are that share addresses with it, and which of their bits.
+    rivals: Vec<Box<[(u32, u64)]>>,
+    /// The number of each offset where slots begin, that of each slot, and how many there are.
+    begins: FxHashMap<u64, u32>,
+    begin_of: Vec<u32>,
+    places: u32,
+}
+
+impl SlotLayout {
+    /// The layout of `plan`.
+    pub(crate) fn new(plan: Arc<StepPlan>) -> Self {
+        let lanes: Vec<Lane> = plan.lanes().collect();
+        let (bit_of, words) = bits(&plan, &lanes);
+        let rivals = rivals(&plan, &bit_of);
+        let (begins, begin_of, places) = begins(&plan, &lanes);
+        Self { plan, lanes, bit_of, words, rivals, begins, begin_of, places }
+    }
+
+    pub(crate) fn plan(&self) -> &Arc<StepPlan> {
+        &self.plan
+    }
+}
+
 /// The slots of a plan that is served, and which of them are in use.
 #[derive(Debug)]
 pub(crate) struct SlotTable {
-    plan: Arc<StepPlan>,
-    /// The bit of each slot: slots of a lane share words with each other and with no one else.
-    bit_of: Vec<u32>,
+    layout: Arc<SlotLayout>,
     live: Vec<Word>,
-    /// For each slot the words in which slots are that share addresses with it, and which of their bits.
-    rivals: Vec<Box<[(u32, u64)]>>,
-    /// Which slot lies, or lay last, at an offset where slots begin.
-    begins: FxHashMap<u64, u32>,
+    /// Which slot lies, or lay last, at each offset where slots begin.
     current: Vec<AtomicU32>,
-    begin_of: Vec<u32>,
     /// How many blocks that are not of this plan lie on a slot.
     blocked: Vec<AtomicU32>,
-    /// The lanes, apart from what changes about them, and for each how far it has come.
-    lanes: Vec<Lane>,
+    /// For each lane, how far it has come.
     followers: Vec<Follower>,
     /// Allocations of lanes that the plan does not have.
     strays: AtomicU64,
@@ -87,31 +113,28 @@ const NONE: u32 = u32::MAX;
 impl SlotTable {
     /// A table for `plan`, nothing of which is in use.
     pub(crate) fn new(plan: Arc<StepPlan>) -> Self {
-        let lanes: Vec<Lane> = plan.lanes().collect();
-        let (bit_of, words) = bits(&plan, &lanes);
-        let rivals = rivals(&plan, &bit_of);
-        let (begins, begin_of, places) = begins(&plan, &lanes);
+        Self::of(Arc::new(SlotLayout::new(plan)))
+    }
+
+    /// A table for the plan of `layout`, nothing of which is in use.
+    pub(crate) fn of(layout: Arc<SlotLayout>) -> Self {
+        let plan = &layout.plan;
         let follower = |lane| {
-            let mut cursor = Cursor::new(&plan, lane);
-            cursor.restart_in(&plan, 0);
+            let mut cursor = Cursor::new(plan, lane);
+            cursor.restart_in(plan, 0);
             let following = Following { cursor, served: Served::default() };
             Follower { inner: Mutex::new(following) }
         };
         Self {
-            live: (0..words).map(|_| Word::default()).collect(),
-            current: (0..places).map(|_| AtomicU32::new(NONE)).collect(),
+            live: (0..layout.words).map(|_| Word::default()).collect(),
+            current: (0..layout.places).map(|_| AtomicU32::new(NONE)).collect(),
             blocked: plan.slots.iter().map(|_| AtomicU32::new(0)).collect(),
-            followers: lanes.iter().copied().map(follower).collect(),
-            lanes,
-            bit_of,
-            rivals,
-            begins,
-            begin_of,
+            followers: layout.lanes.iter().copied().map(follower).collect(),
             strays: AtomicU64::new(0),
             open: AtomicBool::new(true),
             left: OnceLock::new(),
             turn: AtomicU32::new(0),
-            plan,
+            layout,
         }
     }
 
@@ -132,20 +155,20 @@ impl SlotTable {
     }
 
     pub(crate) fn plan(&self) -> &Arc<StepPlan> {
-        &self.plan
+        &self.layout.plan
     }
 
     /// Serves a request if its lane is one of the plan's and its place is free.
     pub(crate) fn take(&self, request: &Request) -> Found {
         let lane = Lane { thread: request.thread, stream: request.stream };
-        let Some(place) = self.lanes.iter().position(|&own| own == lane) else {
+        let Some(place) = self.layout.lanes.iter().position(|&own| own == lane) else {
             self.strays.fetch_add(1, Relaxed);
             return Found::Missed;
         };
         let mut following = locked(&self.followers[place].inner);
-        let found = match following.cursor.next(&self.plan, request.bytes, request.align) {
+        let found = match following.cursor.next(&self.layout.plan, request.bytes, request.align) {
             None => Found::Missed,
-            Some(slot) => match self.plan.slots[slot as usize].offset {
+            Some(slot) => match self.layout.plan.slots[slot as usize].offset {
                 None => Found::Online,
                 Some(offset) if self.claim(slot) => Found::At(offset.get()),
                 Some(_) => Found::Missed,
@@ -163,16 +186,16 @@ impl SlotTable {
         if !self.open.load(SeqCst) {
             return false;
         }
-        let (word, bit) = place(self.bit_of[slot as usize]);
+        let (word, bit) = place(self.layout.bit_of[slot as usize]);
         if self.live[word].0.fetch_or(bit, SeqCst) & bit != 0 {
             return false;
         }
         let free = self.blocked[slot as usize].load(SeqCst) == 0
-            && self.rivals[slot as usize]
+            && self.layout.rivals[slot as usize]
                 .iter()
                 .all(|&(word, bits)| self.live[word as usize].0.load(SeqCst) & bits == 0);
         if free {
-            self.current[self.begin_of[slot as usize] as usize].store(slot, Relaxed);
+            self.current[self.layout.begin_of[slot as usize] as usize].store(slot, Relaxed);
         } else {
             self.live[word].0.fetch_and(!bit, SeqCst);
         }
@@ -181,13 +204,13 @@ impl SlotTable {
 
     /// The slot that is in use at `offset`.
     pub(crate) fn at(&self, offset: u64) -> Option<&Slot> {
-        self.slot_at(offset).filter(|&slot| self.is_live(slot)).map(|slot| &self.plan.slots[slot as usize])
+        self.slot_at(offset).filter(|&slot| self.is_live(slot)).map(|slot| &self.layout.plan.slots[slot as usize])
     }
 
     /// Takes a block back; says whether one was in use at `offset` that is not the closer's.
     pub(crate) fn give(&self, offset: u64) -> bool {
         let Some(slot) = self.slot_at(offset) else { return false };
-        let (word, bit) = place(self.bit_of[slot as usize]);
+        let (word, bit) = place(self.layout.bit_of[slot as usize]);
         self.live[word].0.fetch_and(!bit, SeqCst) & bit != 0
     }
 
@@ -198,24 +221,24 @@ impl SlotTable {
 
     /// Whether blocks of the plan begin at `offset`.
     pub(crate) fn knows(&self, offset: u64) -> bool {
-        self.begins.contains_key(&offset)
+        self.layout.begins.contains_key(&offset)
     }
 
     fn slot_at(&self, offset: u64) -> Option<u32> {
-        let slot = self.current[*self.begins.get(&offset)? as usize].load(Relaxed);
+        let slot = self.current[*self.layout.begins.get(&offset)? as usize].load(Relaxed);
         (slot != NONE).then_some(slot)
     }
 
     /// Whether a slot is in use, or was when the table was closed.
     fn is_live(&self, slot: u32) -> bool {
-        let (word, bit) = place(self.bit_of[slot as usize]);
+        let (word, bit) = place(self.layout.bit_of[slot as usize]);
         let bits = self.left.get().map_or_else(|| self.live[word].0.load(SeqCst), |left| left[word]);
         bits & bit != 0
     }
 
     /// Keeps slots that share addresses with a foreign block from being served, or no longer.
     pub(crate) fn block(&self, start: u64, end: u64, blocked: bool) {
-        for (slot, blocks) in self.plan.slots.iter().zip(&self.blocked) {
+        for (slot, blocks) in self.layout.plan.slots.iter().zip(&self.blocked) {
             let Some(offset) = slot.offset else { continue };
             if offset.get() < end && start < offset.get() + slot.bytes.get() {
                 if blocked {
@@ -229,8 +252,10 @@ impl SlotTable {
 
     /// What is in use, or was when the table was closed: the slots, in order.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = &Slot> {
-        let slots = self.plan.slots.iter().enumerate();
-        slots.filter(|(index, _)| self.bit_of[*index] != NONE && self.is_live(*index as u32)).map(|(_, slot)| slot)
+        let slots = self.layout.plan.slots.iter().enumerate();
+        slots
+            .filter(|(index, _)| self.layout.bit_of[*index] != NONE && self.is_live(*index as u32))
+            .map(|(_, slot)| slot)
     }
 
     /// Serves no more. What is [in use](Self::in_use) is the caller's from now on, and cannot be given back here.
@@ -270,11 +295,11 @@ impl SlotTable {
     /// Begins a new step and says how the last one went.
     pub(crate) fn restart(&self) -> Served {
         let mut all = Served { hits: 0, misses: self.strays.swap(0, Relaxed) };
-        let turn = (self.turn.load(Relaxed) + 1) % self.plan.steps.max(1);
+        let turn = (self.turn.load(Relaxed) + 1) % self.layout.plan.steps.max(1);
         self.turn.store(turn, Relaxed);
         for follower in &self.followers {
             let mut following = locked(&follower.inner);
-            following.cursor.restart_in(&self.plan, turn);
+            following.cursor.restart_in(&self.layout.plan, turn);
             let served = std::mem::take(&mut following.served);
             all.hits += served.hits;
             all.misses += served.misses;

@@ -109,27 +109,53 @@ impl Heap {
     /// Gives back every handle in which no block lies, and says how many bytes that were. The caller knows that queued
     /// work is done.
     pub(in crate::arena) fn give_back(&mut self, accounting: &mut Accounting) -> Result<u64, SourceError> {
+        let free: Vec<HandleIndex> = self.free_handles().into_iter().map(|(_, index)| index).collect();
+        self.give_back_handles(&free, accounting)
+    }
+
+    /// Gives back these handles, in which no block lies, and says how many bytes that were. The caller knows that queued work is
+    /// done.
+    pub(in crate::arena) fn give_back_handles(
+        &mut self,
+        handles: &[HandleIndex],
+        accounting: &mut Accounting,
+    ) -> Result<u64, SourceError> {
         let mut returned = 0;
-        for (bytes, index) in self.free_handles() {
-            while let Some(last) = self.handles[index.0 as usize]
-                .as_ref()
-                .and_then(|handle| (handle.places.len() > 1).then(|| handle.places[handle.places.len() - 1]))
-            {
-                self.drop_alias(last, accounting)?;
+        let mut outcome = Ok(());
+        for &index in handles {
+            match self.give_back_handle(index, accounting) {
+                Ok(bytes) => returned += bytes,
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
             }
-            let Some(place) = self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]) else { continue };
-            self.source.decommit(Span::new(self.address(place), Bytes::new(bytes)))?;
-            accounting.destroyed(bytes);
-            self.free.remove(place..place + bytes);
-            self.places.remove(&place);
-            self.handles[index.0 as usize] = None;
-            self.vacant.push(index);
-            returned += bytes;
         }
         let last = self.base_places().next_back();
         self.base_end = last.map_or(0, |(place, bytes)| place + bytes);
         self.tidy_alias_runs();
-        Ok(returned)
+        outcome.map(|()| returned)
+    }
+
+    fn give_back_handle(&mut self, index: HandleIndex, accounting: &mut Accounting) -> Result<u64, SourceError> {
+        while let Some(last) = self.handles[index.0 as usize]
+            .as_ref()
+            .and_then(|handle| (handle.places.len() > 1).then(|| handle.places[handle.places.len() - 1]))
+        {
+            self.drop_alias(last, accounting)?;
+        }
+        let Some((place, bytes)) =
+            self.handles[index.0 as usize].as_ref().map(|handle| (handle.places[0], handle.bytes))
+        else {
+            return Ok(0);
+        };
+        self.source.decommit(Span::new(self.address(place), Bytes::new(bytes)))?;
+        accounting.destroyed(bytes);
+        self.free.remove(place..place + bytes);
+        self.places.remove(&place);
+        self.handles[index.0 as usize] = None;
+        self.vacant.push(index);
+        Ok(bytes)
     }
 
     /// Makes the free memory one run again, of large handles, or of smaller ones as long as calls are not rationed: it is

@@ -1,14 +1,15 @@
-//! Handles that a heap lends to the memory of a plan, so that a plan can use what is free around blocks that stay.
+//! Handles that a heap lends: to the memory of a plan, which uses what is free around blocks that stay and whole free handles, or to
+//! nobody, while they wait to be given back.
 
 use rustc_hash::FxHashSet;
 
 use super::{HandleIndex, Heap};
 
-/// A handle in which blocks lie.
+/// A handle that can be lent.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::arena) struct Holder {
     pub(in crate::arena) index: HandleIndex,
-    /// Where its blocks lie.
+    /// Where its blocks lie, if there are any.
     pub(in crate::arena) place: u64,
     pub(in crate::arena) bytes: u64,
     /// How much of it is free.
@@ -53,9 +54,25 @@ impl Heap {
         self.free.overlapping(&(start..end)).map(|run| (run.start.max(start), run.end.min(end))).collect()
     }
 
-    /// Lends a handle in which blocks lie: what is free in it, and what its blocks leave, is the borrower's.
+    /// The handles in which no block lies.
+    pub(in crate::arena) fn free_holders(&self) -> Vec<Holder> {
+        let holder = |(bytes, index): (u64, HandleIndex)| {
+            let place = self.handles[index.0 as usize].as_ref()?.places[0];
+            Some(Holder { index, place, bytes, free: bytes })
+        };
+        self.free_handles().into_iter().filter_map(holder).collect()
+    }
+
+    /// Lends a handle: what is free in it, and what its blocks leave, is the borrower's.
     pub(in crate::arena) fn lend(&mut self, holder: &Holder) {
         let (start, end) = (holder.place, holder.place + holder.bytes);
+        if holder.free == holder.bytes
+            && let Some(handle) = &self.handles[holder.index.0 as usize]
+        {
+            for &other in handle.places.iter().filter(|&&other| other != start) {
+                self.free.remove(other..other + handle.bytes);
+            }
+        }
         for (from, to) in self.free_parts(start, end) {
             self.free.remove(from..to);
         }

@@ -18,14 +18,13 @@ impl State {
             return Ok(offset);
         }
         let wanted = bytes + align - UNIT;
-        if self.yield_plan() {
-            let _ = self.give_back();
-        }
+        self.yield_plan();
+        self.recall();
         if !self.pending.is_empty() {
             self.poll(usize::MAX);
-            if let Some(offset) = self.find(size, bytes, align, request.stream)? {
-                return Ok(offset);
-            }
+        }
+        if let Some(offset) = self.find(size, bytes, align, request.stream)? {
+            return Ok(offset);
         }
         match self.heaps.of_mut(size).heap.make_room(wanted, &mut self.accounting) {
             Ok(()) => {}
@@ -53,7 +52,6 @@ impl State {
         let gathered = self.heaps.of_mut(size).heap.gather(wanted, &mut self.accounting);
         if !matches!(gathered, Ok(true)) {
             self.drop_plan();
-            let _ = self.dismantle();
             self.give_back().map_err(Error::Source)?;
             if let Some(offset) = self.find(size, bytes, align, request.stream)? {
                 return Ok(offset);

@@ -1,6 +1,5 @@
-//! How a plan gets its memory: handles that the heaps lend, the plan made anew around the blocks on them, and new memory
-//! behind. A block that the program frees and allocates again at the same point of every step keeps its memory, and nothing
-//! has to be mapped later.
+//! How a plan gets its memory: all of it is lent by the heaps, handles with blocks on them first, around which the plan is made
+//! anew, and then whole free handles. What the plan leaves over is given back once queued work is done. Nothing waits.
 
 use std::sync::Arc;
 
@@ -11,14 +10,14 @@ use rustc_hash::FxHashMap;
 
 use super::{Block, Home, State};
 use crate::arena::heap::Holder;
-use crate::arena::plan_memory::PlanMemory;
+use crate::arena::plan_memory::{Loan, PlanMemory};
 use crate::arena::sized_heaps::SizeClass;
-use crate::serving::{ServedPlan, SlotTable};
+use crate::serving::{Replanned, ServedPlan, SlotLayout, SlotTable};
 
-/// A grain of new memory of a plan. It moves no more, so that it is as large as is handy.
-const GRAIN: u64 = 64 << 20;
+/// A handle may be larger than what the plan needs of it by this part of the plan's height.
+const LEFT_OVER: u64 = 4096;
 
-/// A block that lies on memory that is lent to a plan.
+/// A block that lies on memory that a plan would have.
 #[derive(Clone, Copy, Debug)]
 struct LentBlock {
     address: u64,
@@ -27,84 +26,168 @@ struct LentBlock {
     end: u64,
 }
 
+/// The handles with blocks on them that a plan would have, from the start of its memory on.
+#[derive(Debug, Default)]
+struct Offer {
+    loans: Vec<Loan>,
+    blocks: Vec<LentBlock>,
+    end: u64,
+}
+
+/// What came of giving a plan its memory.
+#[derive(Debug)]
+pub(super) enum Built {
+    Done(ServedPlan),
+    /// The plan is still being made around the blocks that stay.
+    Working,
+    Impossible,
+}
+
 impl State {
     /// Gives `plan` memory, and makes the table of its slots.
-    pub(super) fn build(&mut self, plan: &Arc<StepPlan>) -> Result<ServedPlan, SourceError> {
-        let granularity = self.abilities.granularity;
+    pub(super) fn build(&mut self, plan: &Arc<StepPlan>) -> Result<Built, SourceError> {
         let instances = self.plans.instances(plan);
-        let addresses = 2 * (self.accounting.reserved() + plan.height.get()).next_multiple_of(granularity);
-        let mut memory = self.plan_memories.make(Arc::clone(&self.source), addresses)?;
-        let lent = if self.abilities.aliases { self.lend(&mut memory, plan, &instances) } else { Ok(Vec::new()) };
-        self.plan_memories.push(memory);
-        let lent = lent?;
+        let offer = if self.abilities.aliases { self.offer(plan, &instances) } else { Offer::default() };
         let carried = |block: &LentBlock| Carried {
             slot: instances.get(&block.address).copied(),
             offset: Bytes::new(block.start),
             bytes: Bytes::new(block.end - block.start),
         };
-        let carried: Vec<Carried> = lent.iter().map(carried).collect();
-        let no_room = SourceError::OutOfMemory { asked: plan.height };
-        let Some(plan) = self.plans.plan_around(plan, &carried).map(Arc::new) else { return Err(no_room) };
-        // Where nothing can be lent, what is alive and what is planned lie side by side.
-        let needed = self.accounting.reserved() + plan.height.get();
-        if !self.abilities.aliases && needed > self.accounting.peak_reserved() {
-            return Err(SourceError::OutOfMemory { asked: plan.height });
+        let carried = offer.blocks.iter().map(carried).collect();
+        let layout = match self.plans.plan_around(plan, carried) {
+            Replanned::Working => return Ok(Built::Working),
+            Replanned::Impossible => return Ok(Built::Impossible),
+            Replanned::Ready(layout) => layout,
+        };
+        if !self.abilities.aliases {
+            return self.build_apart(&layout);
         }
-        let height = plan.height.get().next_multiple_of(granularity);
-        let Some(memory) = self.plan_memories.last_mut() else { return Err(no_room) };
-        memory.extend(height, GRAIN.max(granularity), &mut self.accounting)?;
-        let slots = SlotTable::new(plan);
-        for &LentBlock { address, start, end } in &lent {
+        let (loans, left) = self.choose(&offer, layout.plan().height.get())?;
+        self.wait_for_lenders(&layout, &loans)?;
+        let memory = self.borrow(&loans)?;
+        for loan in &loans {
+            self.heaps.of_mut(loan.size).heap.lend(&loan.holder);
+        }
+        let slots = SlotTable::of(layout);
+        for &LentBlock { address, start, end } in &offer.blocks {
             slots.block(start, end, true);
             if let Some(Block { home: Home::Heap { lent, .. }, .. }) = self.blocks.get_mut(&address) {
                 *lent = Some((start, end));
             }
         }
-        Ok(ServedPlan::new(slots, memory.base(), memory.end(), memory.number()))
+        let served = ServedPlan::new(slots, memory.base(), memory.end(), memory.number());
+        self.take_over_owners(&memory, &loans);
+        self.plan_memories.begin(memory, &loans);
+        self.retire(left);
+        Ok(Built::Done(served))
     }
 
-    /// Lends a plan the handles that it can make use of, and says which blocks lie on which ranges of its memory.
-    fn lend(
-        &mut self,
-        memory: &mut PlanMemory,
-        plan: &StepPlan,
-        instances: &FxHashMap<u64, u32>,
-    ) -> Result<Vec<LentBlock>, SourceError> {
-        let mut lent = Vec::new();
+    /// Gives a plan memory of its own, where nothing can be lent: what is alive and what is planned lie side by side.
+    fn build_apart(&mut self, layout: &Arc<SlotLayout>) -> Result<Built, SourceError> {
+        self.give_back()?;
+        let height = layout.plan().height.get().next_multiple_of(self.abilities.granularity);
+        if self.accounting.reserved() + height > self.accounting.peak_reserved() {
+            return Ok(Built::Impossible);
+        }
+        let mut memory = self.plan_memories.make(Arc::clone(&self.source), height)?;
+        memory.extend(height, &mut self.accounting)?;
+        let slots = SlotTable::of(Arc::clone(layout));
+        let served = ServedPlan::new(slots, memory.base(), memory.end(), memory.number());
+        self.plan_memories.begin(memory, &[]);
+        Ok(Built::Done(served))
+    }
+
+    /// Addresses for a plan under which `loans` lie: those that it had before, or new ones.
+    fn borrow(&mut self, loans: &[Loan]) -> Result<PlanMemory, SourceError> {
+        let Self { plan_memories, blocks, heaps, accounting, source, .. } = self;
+        let has_blocks = |number| blocks.values().any(|block| block.home == Home::Plan(number));
+        if let Some(memory) = plan_memories.reuse(loans, has_blocks) {
+            return Ok(memory);
+        }
+        let bytes: u64 = loans.iter().map(|loan| loan.holder.bytes).sum();
+        let mut memory = plan_memories.make(Arc::clone(source), bytes)?;
+        for &loan in loans {
+            let address = heaps.of(loan.size).heap.address(loan.holder.place);
+            memory.borrow(address, loan, accounting)?;
+        }
+        Ok(memory)
+    }
+
+    /// The handles that a plan of `height` gets, and those that are free and that it does not need.
+    fn choose(&mut self, offer: &Offer, height: u64) -> Result<(Vec<Loan>, Vec<Loan>), SourceError> {
+        let height = height.next_multiple_of(self.abilities.granularity);
+        let mut missing = height.saturating_sub(offer.end);
+        let mut loans = offer.loans.clone();
+        let mut left = Vec::new();
+        for loan in self.free_loans() {
+            if loan.holder.bytes <= missing {
+                missing -= loan.holder.bytes;
+                loans.push(loan);
+            } else {
+                left.push(loan);
+            }
+        }
+        if missing == 0 {
+            return Ok((loans, left));
+        }
+        // The smallest that is enough comes last.
+        let smallest = left.iter().rposition(|loan| loan.holder.bytes >= missing);
+        let is_close = |place: usize| left[place].holder.bytes - missing <= height / LEFT_OVER;
+        let would_exceed = self.accounting.reserved() + missing > self.accounting.peak_reserved();
+        if let Some(place) = smallest.filter(|&place| is_close(place) || would_exceed && !self.plans.may_wait()) {
+            loans.push(left.remove(place));
+            return Ok((loans, left));
+        }
+        if self.plans.may_wait() && !left.is_empty() {
+            self.queues.finish(&*self.source)?;
+            self.give_back_handles(&std::mem::take(&mut left))?;
+        }
+        self.heaps.of_mut(SizeClass::Large).heap.grow(missing, missing, &mut self.accounting)?;
+        let is_new = |loan: &Loan| {
+            let known = |other: &Loan| other.size == loan.size && other.holder.index == loan.holder.index;
+            !loans.iter().chain(&left).any(known)
+        };
+        let new: Vec<Loan> = self.free_loans().into_iter().filter(is_new).collect();
+        loans.extend(new);
+        Ok((loans, left))
+    }
+
+    /// The handles in which no block lies, the largest first.
+    fn free_loans(&self) -> Vec<Loan> {
+        let of = |size: SizeClass| {
+            let holders = self.heaps.of(size).heap.free_holders();
+            holders.into_iter().map(move |holder| Loan { size, holder })
+        };
+        let mut loans: Vec<Loan> = of(SizeClass::Large).chain(of(SizeClass::Small)).collect();
+        loans.sort_by_key(|loan| (std::cmp::Reverse(loan.holder.bytes), loan.holder.place));
+        loans
+    }
+
+    /// The handles with blocks on them that a plan could make use of, and which blocks would lie where.
+    fn offer(&self, plan: &StepPlan, instances: &FxHashMap<u64, u32>) -> Offer {
         let mut groups = self.groups(plan, instances, SizeClass::Small);
         groups.extend(self.groups(plan, instances, SizeClass::Large));
-        // What comes and goes lies next to the new memory, so that both are one run while it is gone.
+        // What comes and goes lies next to the free handles, so that both are one run while it is gone.
         groups.sort_by_key(|group| group.comes_and_goes);
+        let mut offer = Offer::default();
         for group in groups {
             for holder in group.holders {
-                let heap = &mut self.heaps.of_mut(group.size).heap;
-                let address = heap.address(holder.place);
-                heap.lend(&holder);
-                let at = match memory.borrow(address, group.size, holder, &mut self.accounting) {
-                    Ok(at) => at,
-                    Err(error) => {
-                        let blocks = self.blocks_in(group.size, &holder);
-                        self.heaps.of_mut(group.size).heap.take_back(&holder, &blocks);
-                        return Err(error);
-                    }
-                };
+                let at = offer.end;
                 let inside = group.blocks.iter().filter(|block| begins_in(&holder, block.1));
-                lent.extend(inside.map(|&(address, offset, size)| {
+                offer.blocks.extend(inside.map(|&(address, offset, size)| {
                     let start = at + offset - holder.place;
                     LentBlock { address, start, end: start + size }
                 }));
+                offer.loans.push(Loan { size: group.size, holder });
+                offer.end += holder.bytes;
             }
         }
-        Ok(lent)
+        offer
     }
 
     /// The handles of a heap that are worth lending, in groups that must stay side by side.
     fn groups(&self, plan: &StepPlan, instances: &FxHashMap<u64, u32>, size: SizeClass) -> Vec<Group> {
-        let mut blocks: Vec<(u64, u64, u64)> = (self.blocks.iter())
-            .filter(|(_, block)| block.is_in(size))
-            .map(|(&address, block)| (address, block.offset, block.size))
-            .collect();
-        blocks.sort_unstable_by_key(|block| block.1);
+        let blocks = self.blocks_of(size);
         let goes = |address: &u64| instances.get(address).is_some_and(|&slot| plan.is_renewed(slot));
         let mut groups: Vec<Group> = Vec::new();
         for holder in self.heaps.of(size).heap.holders() {
@@ -127,15 +210,82 @@ impl State {
         groups
     }
 
-    /// The offsets and sizes of the blocks that share memory with a handle, from the lowest on.
-    pub(super) fn blocks_in(&self, size: SizeClass, holder: &Holder) -> Vec<(u64, u64)> {
-        let (start, end) = (holder.place, holder.place + holder.bytes);
-        let mut blocks: Vec<(u64, u64)> = (self.blocks.values())
-            .filter(|block| block.is_in(size) && block.offset < end && start < block.offset + block.size)
-            .map(|block| (block.offset, block.size))
+    /// The blocks of a heap by their place: address, offset and size.
+    fn blocks_of(&self, size: SizeClass) -> Vec<(u64, u64, u64)> {
+        let mut blocks: Vec<(u64, u64, u64)> = (self.blocks.iter())
+            .filter(|(_, block)| block.is_in(size))
+            .map(|(&address, block)| (address, block.offset, block.size))
             .collect();
-        blocks.sort_unstable();
+        blocks.sort_unstable_by_key(|block| block.1);
         blocks
+    }
+
+    /// The heaps have the handles of loans back that have ended.
+    pub(super) fn take_back(&mut self, loans: &[Loan]) {
+        if loans.is_empty() {
+            return;
+        }
+        for size in [SizeClass::Small, SizeClass::Large] {
+            let blocks: Vec<(u64, u64)> =
+                self.blocks_of(size).into_iter().map(|(_, offset, size)| (offset, size)).collect();
+            let heap = &mut self.heaps.of_mut(size).heap;
+            for Loan { holder, .. } in loans.iter().filter(|loan| loan.size == size) {
+                let (start, end) = (holder.place, holder.place + holder.bytes);
+                let first = blocks.partition_point(|&(offset, size)| offset + size <= start);
+                let last = blocks.partition_point(|&(offset, _)| offset < end);
+                heap.take_back(holder, &blocks[first..last.max(first)]);
+            }
+        }
+    }
+
+    /// Takes free handles out of use, and gives them back once queued work is done: now, where the program may be kept waiting.
+    fn retire(&mut self, loans: Vec<Loan>) {
+        let bytes: u64 = loans.iter().map(|loan| loan.holder.bytes).sum();
+        if bytes == 0 {
+            return;
+        }
+        if self.plans.may_wait() && self.queues.finish(&*self.source).is_ok() {
+            // What the source does not take now stays free.
+            let _ = self.give_back_handles(&loans);
+            return;
+        }
+        for loan in &loans {
+            self.heaps.of_mut(loan.size).heap.lend(&loan.holder);
+        }
+        match self.queues.mark_all(&*self.source) {
+            Ok(marks) => self.retiring.begin(loans, marks),
+            Err(_) => self.take_back(&loans),
+        }
+    }
+
+    /// Gives back the handles that were taken out of use, where queued work is done.
+    pub(super) fn finish_retiring(&mut self) {
+        let is_serving = self.plans.current().is_some();
+        let is_done =
+            self.retiring.is_done(&*self.source) && self.plan_memories.is_done_over(self.retiring.loans(), is_serving);
+        if !self.retiring.is_empty() && is_done {
+            let loans = self.recall();
+            // What the source does not take now stays free.
+            let _ = self.give_back_handles(&loans);
+        }
+    }
+
+    /// Takes handles that were taken out of use into use again; says which they were.
+    pub(super) fn recall(&mut self) -> Vec<Loan> {
+        let loans = self.retiring.take(&*self.source);
+        self.take_back(&loans);
+        loans
+    }
+
+    /// Gives back handles that are free. The caller knows that queued work is done.
+    fn give_back_handles(&mut self, loans: &[Loan]) -> Result<(), SourceError> {
+        let is_serving = self.plans.current().is_some();
+        self.plan_memories.unmap_over(loans, is_serving, &mut self.accounting)?;
+        for size in [SizeClass::Small, SizeClass::Large] {
+            let indices: Vec<_> = loans.iter().filter(|loan| loan.size == size).map(|loan| loan.holder.index).collect();
+            self.heaps.of_mut(size).heap.give_back_handles(&indices, &mut self.accounting)?;
+        }
+        Ok(())
     }
 }
 

@@ -7,11 +7,12 @@ use lowtide_learn::{Slot, StepPlan};
 use lowtide_memory::Error as SourceError;
 use rustc_hash::FxHashMap;
 
+use super::plan_layout::Built;
 use super::{Block, Home, State};
 use crate::arena::accounting::Accounting;
-use crate::arena::plan_memory::Piece;
+use crate::arena::plan_memory::{Loan, PlanMemory};
 use crate::pool::{Address, Request};
-use crate::serving::{Found, LayOut, PlanArena, PlanServer, ServedPlan};
+use crate::serving::{Found, LayOut, PlanArena, PlanServer, ServedPlan, SlotLayout};
 
 impl PlanArena for State {
     fn plans(&self) -> &PlanServer {
@@ -32,28 +33,22 @@ impl PlanArena for State {
         for lane in plan.lanes() {
             self.meet(lane.stream);
         }
-        if self.queues.finish(&*self.source).is_err() {
-            return LayOut::NotNow;
-        }
         self.poll(usize::MAX);
-        if self.give_back().is_err() {
-            return LayOut::NotNow;
+        self.recall();
+        match self.build(plan) {
+            Ok(Built::Done(served)) => {
+                self.accounting.set_planned(served.slots.plan().height.get());
+                LayOut::Done(Arc::new(served))
+            }
+            Ok(Built::Working) => LayOut::NotNow,
+            Ok(Built::Impossible) | Err(_) => LayOut::Refused,
         }
-        let Ok(served) = self.build(plan) else {
-            // What the source does not take now is given up at a later step.
-            let _ = self.dismantle();
-            return LayOut::Refused;
-        };
-        self.accounting.set_planned(served.slots.plan().height.get());
-        LayOut::Done(Arc::new(served))
     }
 
     fn reclaim_idle(&mut self) {
-        let used = |number| ranges_on(self.blocks.values(), number);
-        if self.plan_memories.has_idle(self.plans.current().is_some(), used) {
-            // What the source does not take now is given up at a later step.
-            let _ = self.dismantle();
-        }
+        self.end_loans();
+        self.finish_retiring();
+        self.plan_memories.forget_old(self.plans.current().is_some(), &mut self.accounting);
     }
 
     fn reclaim(&mut self, served: &ServedPlan) {
@@ -62,13 +57,17 @@ impl PlanArena for State {
             let Some(offset) = slot.offset.map(Bytes::get) else { continue };
             keep_planned(served, slot, offset, &mut self.blocks, &mut self.accounting);
         }
+        self.note_dropped(served);
         for block in self.blocks.values_mut() {
             if let Home::Heap { lent, .. } = &mut block.home {
                 *lent = None;
             }
         }
-        // What the source does not take now is given up at a later step.
-        let _ = self.dismantle();
+        self.end_loans();
+        if !self.abilities.aliases {
+            // What the source does not take now is given up at a later step.
+            let _ = self.unmap_plans();
+        }
     }
 }
 
@@ -133,21 +132,106 @@ impl State {
         }
     }
 
-    /// Gives up what is not in use of the memory of plans that are not served.
-    pub(super) fn dismantle(&mut self) -> Result<(), SourceError> {
+    /// The heaps have the handles back that are under no block of plans that are not served.
+    pub(super) fn end_loans(&mut self) {
+        let Self { plan_memories, blocks, plans, .. } = self;
+        let used = |number| ranges_on(blocks.values(), number);
+        let is_serving = plans.current().is_some();
+        let ended = plan_memories.end_loans(is_serving, used);
+        plan_memories.mark_idle(is_serving, || self.queues.mark_all(&*self.source));
+        let loans: Vec<Loan> = ended.iter().map(|&(_, loan)| loan).collect();
+        self.take_back(&loans);
+        if self.queues.several() {
+            for (start, Loan { size, holder }) in ended {
+                for (from, to, stream, position) in self.plan_memories.freed_within(start, start + holder.bytes) {
+                    let at = |address: u64| holder.place + address - start;
+                    self.heaps.of_mut(size).freed.insert(at(from), at(to), stream, position);
+                }
+            }
+        }
+    }
+
+    /// Takes away the addresses that no plan has any more, once queued work is done.
+    pub(super) fn unmap_plans(&mut self) -> Result<(), SourceError> {
         if self.plan_memories.is_empty() {
             return Ok(());
         }
         self.queues.finish(&*self.source)?;
-        let Self { plan_memories, blocks, accounting, plans, .. } = self;
-        let used = |number| ranges_on(blocks.values(), number);
-        let (returned, outcome) = plan_memories.dismantle(plans.current().is_some(), used, accounting);
-        for Piece { lender, .. } in returned {
-            let Some((size, holder)) = lender else { continue };
-            let blocks = self.blocks_in(size, &holder);
-            self.heaps.of_mut(size).heap.take_back(&holder, &blocks);
+        self.plan_memories.unmap(self.plans.current().is_some(), &mut self.accounting)
+    }
+
+    /// Lets the streams of a plan wait for those who freed what is lent to it: for all of them where the plan has one stream, because
+    /// its blocks come without being looked at; where it has several, for those who used the memory at other addresses than the
+    /// heap's, because only one owner of a range is known.
+    pub(super) fn wait_for_lenders(&mut self, layout: &SlotLayout, loans: &[Loan]) -> Result<(), SourceError> {
+        if !self.queues.several() {
+            return Ok(());
         }
-        outcome
+        let mut streams: Vec<StreamId> = layout.plan().lanes().map(|lane| lane.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        for &Loan { size, holder } in loans {
+            let sized = self.heaps.of(size);
+            let ranges = sized.heap.footprint(holder.place, holder.bytes).into_iter();
+            let looked_at = usize::from(streams.len() > 1);
+            let owners: Vec<_> =
+                ranges.skip(looked_at).flat_map(|(start, end)| sized.freed.owners(start, end)).collect();
+            for &stream in &streams {
+                for &(owner, position) in &owners {
+                    if self.queues.must_wait(stream, owner, position, &*self.source) {
+                        self.queues.hold(stream, owner, position, &*self.source)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Who freed the memory that a plan takes over: whoever takes it from the plan waits for them.
+    pub(super) fn take_over_owners(&mut self, memory: &PlanMemory, loans: &[Loan]) {
+        if !self.queues.several() {
+            return;
+        }
+        self.plan_memories.take(memory.base(), memory.base() + memory.end());
+        let mut start = memory.base();
+        for &Loan { size, holder } in loans {
+            for (from, to, stream, position) in
+                self.heaps.of(size).freed.within(holder.place, holder.place + holder.bytes)
+            {
+                let at = |offset: u64| start + offset - holder.place;
+                self.plan_memories.freed(at(from), at(to), stream, position);
+            }
+            start += holder.bytes;
+        }
+        self.cut_lent_blocks(memory.base());
+    }
+
+    /// Nobody has freed what is under blocks that are alive on lent memory of the plan at `base`; who frees them is noted then.
+    fn cut_lent_blocks(&mut self, base: u64) {
+        if !self.queues.several() {
+            return;
+        }
+        for block in self.blocks.values() {
+            if let Home::Heap { lent: Some((start, end)), .. } = block.home {
+                self.plan_memories.take(base + start, base + end);
+            }
+        }
+    }
+
+    /// Notes that what the plan's threads freed without the lock was freed by its stream.
+    fn note_dropped(&mut self, served: &ServedPlan) {
+        if let Some(stream) = served.only_stream().filter(|_| self.queues.several()) {
+            let (start, end) = (served.address(0).0, served.end().0);
+            // Blocks that lay there and that the plan kept clear of; for all others its stream has waited.
+            let mut apart = self.plan_memories.freed_within(start, end);
+            apart.retain(|&(_, _, owner, position)| self.queues.must_wait(stream, owner, position, &*self.source));
+            let position = self.queues.freed(stream, &*self.source);
+            self.plan_memories.freed(start, end, stream, position);
+            for (start, end, owner, position) in apart {
+                self.plan_memories.freed(start, end, owner, position);
+            }
+        }
+        self.cut_lent_blocks(served.address(0).0);
     }
 }
 
