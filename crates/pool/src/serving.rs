@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use observer::Observer;
 pub(crate) use plan_arena::{LayOut, PlanArena};
 pub(crate) use plan_server::{PlanServer, Published};
-pub(crate) use policy::ServingPolicy;
+pub(crate) use policy::{ServingPolicy, StepCost};
 pub(crate) use replanner::Replanned;
 pub(crate) use served_plan::{Given, ServedPlan};
 pub(crate) use slot_table::{Found, SlotLayout, SlotTable};

@@ -5,6 +5,7 @@ use lowtide_core::Bytes;
 
 use super::ArenaOptions;
 use crate::pool::Stats;
+use crate::serving::StepCost;
 
 /// The counts of an arena.
 #[derive(Debug)]
@@ -15,6 +16,9 @@ pub(super) struct Accounting {
     peak_reserved: u64,
     /// What is set aside for the plan that is served: it counts as in use.
     planned: u64,
+    /// The most that was reserved in the step that is open, and the calls in it.
+    step_reserved: u64,
+    step_calls: u64,
     /// The most that was seen in use, blocks of the plan included.
     peak_seen: Bytes,
     slack: f64,
@@ -25,6 +29,9 @@ pub(super) struct Accounting {
     warm_up: u64,
     used: u64,
     step: u64,
+    /// All calls, and those of them that were made for plans.
+    calls: u64,
+    plan_calls: u64,
     /// The most that was in use before the step that is open.
     record: u64,
 }
@@ -38,6 +45,8 @@ impl Accounting {
             reserved: 0,
             peak_reserved: 0,
             planned: 0,
+            step_reserved: 0,
+            step_calls: 0,
             peak_seen: Bytes::ZERO,
             slack,
             warm_slack,
@@ -47,6 +56,8 @@ impl Accounting {
             warm_up,
             used: 0,
             step: 0,
+            calls: 0,
+            plan_calls: 0,
             record: 0,
         }
     }
@@ -63,20 +74,21 @@ impl Accounting {
     pub(super) fn created(&mut self, bytes: u64) {
         self.reserved += bytes;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
-        self.used += 2;
+        self.step_reserved = self.step_reserved.max(self.reserved);
+        self.count_calls(2);
     }
 
     pub(super) fn destroyed(&mut self, bytes: u64) {
         self.reserved -= bytes;
-        self.used += 2;
+        self.count_calls(2);
     }
 
     pub(super) fn mapped(&mut self) {
-        self.used += 1;
+        self.count_calls(1);
     }
 
     pub(super) fn unmapped(&mut self) {
-        self.used += 1;
+        self.count_calls(1);
     }
 
     /// What may be reserved while `asked` more is about to be used: a little above the most that was ever in use.
@@ -84,6 +96,54 @@ impl Accounting {
         let peak = self.peak_live.max(self.live + self.planned + asked);
         let slack = if self.warming_up() { self.warm_slack } else { self.slack };
         peak + (peak as f64 * slack) as u64
+    }
+
+    /// Whether what is in use and a plan of `height` together come near the most that was ever in use: then the plan needs no other
+    /// memory beside it.
+    pub(super) fn covers(&self, height: u64) -> bool {
+        self.live + height >= self.peak_seen.get() / 10 * 9
+    }
+
+    /// Whether more would be reserved than ever was, with `asked` more, and than is about the most that was in use or would be where
+    /// `live` bytes are.
+    pub(super) fn would_exceed(&self, live: u64, asked: u64) -> bool {
+        let most = self.peak_seen.get().max(live + asked);
+        self.reserved + asked > self.peak_reserved.max(most + most / 1000)
+    }
+
+    fn count_calls(&mut self, calls: u64) {
+        self.used += calls;
+        self.step_calls += calls;
+        self.calls += calls;
+    }
+
+    /// Whether so many calls may be made for a plan: a small part of those that were made without it. Free memory is put in order
+    /// while calls are not rationed yet, and a plan does that too.
+    pub(super) fn may_spend(&self, calls: u64) -> bool {
+        const PART: u64 = 25;
+        const CALLS_OF_A_STEP: u64 = 4;
+        let others = self.calls - self.plan_calls;
+        self.warming_up() || self.plan_calls + calls <= others / PART + CALLS_OF_A_STEP * self.step
+    }
+
+    /// How many calls were made in all.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// What was asked of the source since there were `before` calls was for a plan.
+    pub(super) fn spent_on_plan(&mut self, before: u64) {
+        self.plan_calls += self.calls - before;
+    }
+
+    /// What comes is the cost of another step.
+    pub(super) fn begin_cost(&mut self) {
+        (self.step_reserved, self.step_calls) = (self.reserved, 0);
+    }
+
+    /// What the step that is open has cost so far.
+    pub(super) fn cost(&self) -> StepCost {
+        StepCost { reserved: self.step_reserved, most_in_use: self.peak_seen.get(), calls: self.step_calls }
     }
 
     /// How many more calls this step may make.

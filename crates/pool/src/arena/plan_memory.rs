@@ -201,6 +201,12 @@ impl PlanMemories {
         Some(self.list.remove(place))
     }
 
+    /// How many calls it takes to put `loans` under a plan.
+    pub(super) fn calls_for(&self, loans: &[Loan]) -> u64 {
+        let is_there = self.list.iter().any(|memory| memory.is_of(loans) && memory.is_idle());
+        if is_there { 0 } else { loans.len() as u64 }
+    }
+
     /// Addresses for another plan, with nothing under them.
     pub(super) fn make(&mut self, source: Arc<dyn Source>, bytes: u64) -> Result<PlanMemory, SourceError> {
         self.made += 1;

@@ -5,6 +5,7 @@ mod plan_layout;
 mod plans;
 mod stats;
 
+use std::mem;
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
@@ -90,6 +91,8 @@ pub(super) struct State {
     plan_memories: PlanMemories,
     retiring: Retiring,
     since_step: u64,
+    /// Whether steps were found by their period since then.
+    has_found_steps: bool,
 }
 
 impl State {
@@ -115,6 +118,7 @@ impl State {
             plan_memories: PlanMemories::default(),
             retiring: Retiring::default(),
             since_step: 0,
+            has_found_steps: false,
         };
         state.serve_remembered();
         Ok(state)
@@ -123,7 +127,8 @@ impl State {
     /// Serves a block from the plan where one is served, and online where not.
     pub(super) fn alloc(&mut self, request: &Request) -> Result<Address, Error> {
         if self.plans.ends_step(request) {
-            self.close_step();
+            self.has_found_steps = true;
+            self.close_served_step();
         }
         let plannable = request.align.get() <= self.abilities.granularity;
         let planned = if plannable { self.take_planned(request) } else { None };
@@ -146,7 +151,7 @@ impl State {
         }
         self.since_step += 1;
         if self.since_step > LONGEST_STEP {
-            self.close_step();
+            self.close_long_step();
         }
         self.meet(request.stream);
         self.poll(FEW);
@@ -201,13 +206,33 @@ impl State {
         self.close_step();
     }
 
-    /// Closes a step: calls are rationed by it, a plan may come or go, and as long as calls are not rationed the free
-    /// memory is made one run.
+    /// Closes a step: a plan may come or go, and calls are rationed anew.
     fn close_step(&mut self) {
-        self.since_step = 0;
+        self.close_served_step();
+        self.tidy();
+    }
+
+    /// Nobody has closed a step for long. Where steps are found by their period, they are none of the program's own: what was asked
+    /// of the source is counted as if they had not been.
+    fn close_long_step(&mut self) {
+        if mem::take(&mut self.has_found_steps) {
+            self.tidy();
+        } else {
+            self.close_step();
+        }
+    }
+
+    /// Closes a step of the plan that is served, if one is.
+    fn close_served_step(&mut self) {
         self.stats();
         self.close_plan_step();
         self.pending.reset_added();
+        self.accounting.begin_cost();
+    }
+
+    /// Brings order into free memory: calls are rationed anew, and as long as they are not rationed the free memory is made one run.
+    fn tidy(&mut self) {
+        self.since_step = 0;
         // A source that fails here costs order, nothing else: what was not done is done at need.
         let is_warming_up = self.accounting.warming_up() && self.plans.current().is_none();
         if is_warming_up && self.queues.finish(&*self.source).is_ok() {

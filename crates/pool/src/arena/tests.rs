@@ -189,6 +189,8 @@ fn a_repeating_step_is_served_by_a_plan_from_the_third_on_without_a_call() {
 fn a_step_that_is_longer_by_one_allocation_misses_that_one_alone() {
     let device = device(None);
     let pool = planned(&device);
+    // Beside which the one more is next to nothing.
+    block(&pool, 14_000);
     for _ in 0..4 {
         run_step(&pool, &SIZES, 0);
         pool.step();
@@ -201,6 +203,33 @@ fn a_step_that_is_longer_by_one_allocation_misses_that_one_alone() {
     let after = pool.served();
     assert_eq!(after.hits - before.hits, SIZES.len() as u64);
     assert_eq!(after.misses - before.misses, 1);
+}
+
+#[test]
+fn a_plan_makes_room_before_more_is_reserved_than_without_it() {
+    let device = device(None);
+    let (pool, other) = (planned(&device), online(&self::device(None)));
+    let mut longer = SIZES.to_vec();
+    longer.insert(5, 90);
+    for pool in [&pool, &other] {
+        for _ in 0..4 {
+            run_step(pool, &SIZES, 0);
+            pool.step();
+        }
+    }
+    assert!(pool.served().hits > 0);
+    for pool in [&pool, &other] {
+        run_step(pool, &longer, 0);
+        pool.step();
+    }
+    let (planned, online) = (pool.stats().peak_reserved.get(), other.stats().peak_reserved.get());
+    assert!(planned <= online + online / 500, "{planned} of {online}");
+    let before = pool.served().hits;
+    for _ in 0..8 {
+        run_step(&pool, &SIZES, 0);
+        pool.step();
+    }
+    assert!(pool.served().hits >= before + 2 * SIZES.len() as u64, "it is served again after a while");
 }
 
 #[test]

@@ -19,6 +19,10 @@ use crate::pool::Request;
 pub(crate) struct Observer {
     learner: Learner,
     background: bool,
+    relearns: bool,
+    /// How often steps were no longer looked for because no plan came of them, and whether they are not now.
+    rests: u32,
+    is_resting: bool,
     finder: PeriodFinder,
     /// After how many more allocations steps are found by their period, because nobody says where they end.
     finds: Option<u64>,
@@ -56,6 +60,9 @@ impl Observer {
     pub(crate) fn new(options: LearnerOptions, finds: Option<u64>, policy: &ServingPolicy) -> Self {
         Self {
             background: options.background,
+            relearns: options.relearn,
+            rests: 0,
+            is_resting: false,
             learner: Learner::new(options),
             finder: policy.sizes_kept.map_or_else(PeriodFinder::new, PeriodFinder::keeping),
             finds,
@@ -74,6 +81,34 @@ impl Observer {
         self.background
     }
 
+    /// Whether it goes on learning once plans were served.
+    pub(crate) fn relearns(&self) -> bool {
+        self.relearns
+    }
+
+    /// Whether steps are found by their period.
+    pub(crate) fn finds_steps(&self) -> bool {
+        self.finds == Some(0)
+    }
+
+    /// Whether the program has closed a step itself.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.finds.is_none()
+    }
+
+    /// Looks for no steps and learns nothing for a while, each time for longer.
+    pub(crate) fn rest_from_finding(&mut self) {
+        /// The first rest, in allocations, and how often it is doubled at most.
+        const REST: (u64, u32) = (1 << 16, 12);
+        self.finds = Some(REST.0 << self.rests.min(REST.1));
+        self.rests += 1;
+        self.is_resting = true;
+        self.finder.forget();
+        self.tickets.clear();
+        self.log.clear();
+        self.learner.rest();
+    }
+
     /// Whether every allocation and free has to come by.
     pub(crate) fn attends(&self) -> bool {
         self.finds.is_some() || self.learner.watching()
@@ -90,6 +125,7 @@ impl Observer {
             }
             Some(wait) => {
                 *wait -= 1;
+                self.is_resting &= *wait > 0;
                 false
             }
         }
@@ -124,7 +160,11 @@ impl Observer {
             self.earlier.truncate(self.remembered);
         }
         self.log.clear();
-        self.learner.step(served)
+        let advice = self.learner.step(served);
+        if self.is_resting {
+            self.learner.rest();
+        }
+        advice
     }
 
     /// Notes whether a plan that was served was followed.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lowtide_learn::{Served, StepPlan};
 
 use super::plan_server::{PlanServer, Proposal};
+use super::policy::StepCost;
 use super::served_plan::ServedPlan;
 
 /// What came of giving a plan its memory.
@@ -35,6 +36,11 @@ pub(crate) trait PlanArena {
     /// Takes back the memory of a plan that is no longer served: what is in use of it becomes blocks, the rest is free.
     fn reclaim(&mut self, served: &ServedPlan);
 
+    /// What the step that is open has cost so far, where that can be compared.
+    fn cost(&self) -> Option<StepCost> {
+        None
+    }
+
     /// A step was closed in which plans did as `served` says. Called before another plan is taken up.
     fn step_closed(&mut self, _served: Served) {}
 
@@ -43,7 +49,8 @@ pub(crate) trait PlanArena {
 
     /// Closes a step and follows what the learner advises.
     fn close_plan_step(&mut self) {
-        let closed = self.plans_mut().close_step();
+        let cost = self.cost();
+        let closed = self.plans_mut().close_step(cost);
         self.step_closed(closed.served);
         match &closed.proposal {
             Proposal::Drop => self.drop_plan(),
@@ -56,7 +63,8 @@ pub(crate) trait PlanArena {
 
     /// Whether another plan is to be served than now; what is cheap to know is asked first.
     fn is_to_be_served(&self, plan: &Arc<StepPlan>) -> bool {
-        self.plans().may_change_to(plan) && self.is_worth_serving(plan) && self.plans().recurs(plan)
+        let plans = self.plans();
+        plans.may_change_to(plan) && plans.covers_enough(plan) && self.is_worth_serving(plan) && plans.recurs(plan)
     }
 
     /// Serves a plan from the start where an earlier run has left one.
@@ -91,8 +99,14 @@ pub(crate) trait PlanArena {
     fn yield_plan(&mut self) -> bool {
         let is_astray = self.plans().is_astray();
         if is_astray {
-            self.drop_plan();
+            self.make_room();
         }
         is_astray
+    }
+
+    /// Drops the plan, because its memory is needed for what it does not have.
+    fn make_room(&mut self) {
+        self.plans_mut().note_yielded();
+        self.drop_plan();
     }
 }

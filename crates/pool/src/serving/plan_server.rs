@@ -9,7 +9,7 @@ use lowtide_learn::{Advice, Carried, Served, Signature, StepPlan};
 use rustc_hash::FxHashMap;
 
 use super::observer::Observer;
-use super::policy::{Backoff, ServingPolicy};
+use super::policy::{Backoff, ServingPolicy, StepCost};
 use super::replanner::{Replanned, Replanner};
 use super::served_plan::ServedPlan;
 use super::slot_table::SlotTable;
@@ -37,6 +37,14 @@ pub(crate) struct PlanServer {
     /// How plans did in the step that is open before they were dropped.
     dropped: Served,
     steps: u64,
+    /// What the last step has cost in which no plan was served.
+    online: Option<StepCost>,
+    /// After which step more was in use than ever before.
+    grew_at: u64,
+    /// Whether a plan had to make room in the step that is open.
+    yielded: bool,
+    /// For how many steps that were found by their period none was.
+    unserved: u32,
     backoff: Backoff,
     /// A plan that could not be laid out, and up to which step it is not tried again.
     refused: Option<(Signature, u64)>,
@@ -77,6 +85,10 @@ impl PlanServer {
             closed: Served::default(),
             dropped: Served::default(),
             steps: 0,
+            online: None,
+            grew_at: 0,
+            yielded: false,
+            unserved: 0,
             backoff: Backoff::default(),
             refused: None,
         }
@@ -174,16 +186,55 @@ impl PlanServer {
         self.observer.as_ref().and_then(Observer::likely_next)
     }
 
-    /// Closes a step: judges the plan that was served in it, and hears what the learner advises.
-    pub(super) fn close_step(&mut self) -> ClosedStep {
+    /// Closes a step that has cost so much, where that is known: judges the plan that was served in it, and hears what the learner
+    /// advises.
+    pub(super) fn close_step(&mut self, cost: Option<StepCost>) -> ClosedStep {
         self.steps += 1;
+        let was_served = self.current.is_some() || self.dropped != Served::default();
         let mut served = mem::take(&mut self.dropped);
         if let Some(current) = &self.current {
             served += current.slots.restart();
         }
         self.closed += served;
         self.backoff.judge(served, self.steps, &self.policy);
-        ClosedStep { served, before: self.current.clone(), proposal: self.proposal(served) }
+        let loses = self.loses(cost, was_served, served);
+        self.rest_from_finding(was_served);
+        let proposal = self.proposal(served);
+        let proposal = if loses { Proposal::Drop } else { proposal };
+        ClosedStep { served, before: self.current.clone(), proposal }
+    }
+
+    /// Whether the plan that was served costs more than none would; what a step costs without one is noted.
+    fn loses(&mut self, cost: Option<StepCost>, was_served: bool, served: Served) -> bool {
+        let Some(cost) = cost else { return false };
+        if self.online.is_none_or(|online| cost.most_in_use > online.most_in_use) {
+            self.grew_at = self.steps;
+        }
+        if !was_served {
+            self.online = Some(cost);
+            return false;
+        }
+        let yielded = mem::take(&mut self.yielded);
+        let loses = yielded || self.online.is_some_and(|online| cost.is_above(&online));
+        if loses {
+            let tries_again = self.observer.as_ref().is_some_and(Observer::relearns);
+            self.backoff.lose(self.steps, tries_again);
+        } else if served.hits > 0 && self.current.is_some() {
+            self.backoff.win();
+        }
+        loses
+    }
+
+    /// Where steps are found by their period and no plan comes of it, they are looked for ever less often.
+    fn rest_from_finding(&mut self, was_served: bool) {
+        /// So many steps are found before that.
+        const MOST_UNSERVED: u32 = 32;
+        let Some(observer) = self.observer.as_mut().filter(|observer| observer.finds_steps()) else { return };
+        self.unserved = if was_served { 0 } else { self.unserved + 1 };
+        if self.unserved >= MOST_UNSERVED {
+            self.unserved = 0;
+            observer.rest_from_finding();
+        }
     }
 
     fn proposal(&mut self, served: Served) -> Proposal {
@@ -207,6 +258,18 @@ impl PlanServer {
     pub(super) fn may_change_to(&self, plan: &Arc<StepPlan>) -> bool {
         let is_other = self.origin.as_ref().is_none_or(|origin| !Arc::ptr_eq(origin, plan));
         (is_other || self.current.is_none()) && self.steps > 1 && self.backoff.allows(self.steps)
+    }
+
+    /// Whether a plan covers enough of what is in use to make a difference, and that does not grow from step to step; where the program
+    /// marks its steps, any does.
+    pub(super) fn covers_enough(&self, plan: &StepPlan) -> bool {
+        /// For so many steps.
+        const STEADY: u64 = 8;
+        let is_marked = self.observer.as_ref().is_some_and(Observer::is_marked);
+        let least = self.policy.least_part.zip(self.online).filter(|_| !is_marked);
+        least.is_none_or(|(part, online)| {
+            plan.height.get() >= online.most_in_use / part && self.steps >= self.grew_at + STEADY
+        })
     }
 
     /// Whether a plan is for a step that recurs. Takes time in proportion to the steps that are remembered.
@@ -241,6 +304,11 @@ impl PlanServer {
         self.published.store(None);
         self.dropped += served.slots.served();
         Some(served)
+    }
+
+    /// The plan that was served had to make room for what it does not have.
+    pub(super) fn note_yielded(&mut self) {
+        self.yielded = true;
     }
 
     /// A step begins: all of it is watched, unless the same plan was met to the last block in the one before.

@@ -21,6 +21,8 @@ pub(crate) struct ServingPolicy {
     pub(crate) remembered_steps: usize,
     /// Whether what is freed between allocations tells steps apart as well: for memory that is freed in the program's order.
     pub(crate) counts_frees: bool,
+    /// Where nobody marks steps, a plan must cover this part of the most that was in use: one that covers less gives nothing.
+    pub(crate) least_part: Option<u64>,
     /// How many sizes of each thread are kept to find the period of steps; the finder's own number, where there is none.
     pub(crate) sizes_kept: Option<u64>,
 }
@@ -33,9 +35,10 @@ impl ServingPolicy {
         rest: 32,
         judges_dropped: true,
         insists: true,
-        patience: None,
+        patience: Some(2),
         remembered_steps: 4,
         counts_frees: false,
+        least_part: Some(16),
         sizes_kept: None,
     };
 
@@ -49,6 +52,7 @@ impl ServingPolicy {
         patience: Some(4),
         remembered_steps: 64,
         counts_frees: true,
+        least_part: None,
         sizes_kept: Some(1 << 16),
     };
 
@@ -58,11 +62,38 @@ impl ServingPolicy {
     }
 }
 
+/// What a step has cost, however its blocks were placed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StepCost {
+    /// The most that was reserved in it.
+    pub(crate) reserved: u64,
+    /// The most that was ever in use.
+    pub(crate) most_in_use: u64,
+    /// What was asked of the source in it.
+    pub(crate) calls: u64,
+}
+
+impl StepCost {
+    /// A plan may reserve this much more than was reserved without it, as a part of what is in use,
+    const BYTES: f64 = 0.002;
+    /// and ask the source so much more often, as a part and in all.
+    const CALLS: (u64, u64) = (20, 16);
+
+    /// Whether it is more than the same step would have cost as `online`.
+    pub(crate) fn is_above(&self, online: &Self) -> bool {
+        let over = |cost: &Self| cost.reserved as f64 / cost.most_in_use.max(1) as f64;
+        let (part, few) = Self::CALLS;
+        over(self) > over(online) + Self::BYTES || self.calls > online.calls + online.calls / part + few
+    }
+}
+
 /// Whether plans are worth trying: a program may repeat itself for a while, and then not as its plans say.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     /// How many steps in a row have not followed their plan.
     astray: u32,
+    /// How often a plan has cost more than none.
+    lost: u32,
     /// From which step on a plan is served again.
     again_at: u64,
 }
@@ -70,6 +101,17 @@ pub(super) struct Backoff {
 impl Backoff {
     /// The longest time without a plan is two to this power of steps.
     const LONGEST: u32 = 20;
+
+    /// A plan has cost more than none: it is tried again after twice the time, or never.
+    pub(super) fn lose(&mut self, step: u64, tries_again: bool) {
+        self.lost += 1;
+        self.again_at = if tries_again { step + (1 << self.lost.min(Self::LONGEST)) } else { u64::MAX };
+    }
+
+    /// A plan has cost no more than none.
+    pub(super) fn win(&mut self) {
+        self.lost = self.lost.saturating_sub(1);
+    }
 
     /// Notes how a plan did in a step: beyond the policy's patience, each one that is astray doubles the time without a plan.
     pub(super) fn judge(&mut self, served: Served, step: u64, policy: &ServingPolicy) {
@@ -106,6 +148,32 @@ mod tests {
         backoff.judge(Served { hits: 50, misses: 0 }, 100, &policy);
         backoff.judge(astray, 101, &policy);
         assert!(backoff.allows(101));
+    }
+
+    #[test]
+    fn a_plan_that_costs_more_is_tried_after_ever_longer_times_or_never() {
+        let mut backoff = Backoff::default();
+        let wait = |backoff: &Backoff, from: u64| (from..1000).take_while(|&step| !backoff.allows(step)).count();
+        let waits: Vec<usize> = (1..=4)
+            .map(|_| {
+                backoff.lose(10, true);
+                wait(&backoff, 10)
+            })
+            .collect();
+        assert_eq!(waits, [2, 4, 8, 16]);
+        backoff.win();
+        backoff.lose(10, true);
+        assert_eq!(wait(&backoff, 10), 16);
+        backoff.lose(10, false);
+        assert!(!backoff.allows(u64::MAX - 1));
+    }
+
+    #[test]
+    fn a_step_costs_more_by_bytes_or_by_calls() {
+        let online = StepCost { reserved: 1010, most_in_use: 1000, calls: 100 };
+        let cost = |reserved, calls| StepCost { reserved, calls, ..online };
+        assert!(!online.is_above(&online) && !cost(1011, 100).is_above(&online) && !cost(900, 121).is_above(&online));
+        assert!(cost(1013, 0).is_above(&online) && cost(900, 122).is_above(&online));
     }
 
     #[test]

@@ -23,6 +23,8 @@ struct Toy {
     laid_out: u64,
     /// How plans did in the last step.
     closed: Served,
+    /// What every step costs without a plan and with one, where that is compared.
+    costs: Option<(StepCost, StepCost)>,
     /// What the next plans meet.
     is_welcome: bool,
     has_room: bool,
@@ -30,7 +32,11 @@ struct Toy {
 
 impl Toy {
     fn new(policy: ServingPolicy) -> Self {
-        let learner = LearnerOptions { background: false, ..LearnerOptions::default() };
+        Self::with(policy, LearnerOptions::default())
+    }
+
+    fn with(policy: ServingPolicy, learner: LearnerOptions) -> Self {
+        let learner = LearnerOptions { background: false, ..learner };
         let observer = Observer::new(learner, None, &policy);
         Self {
             plans: PlanServer::new(policy, Some(observer), Published::default()),
@@ -38,6 +44,7 @@ impl Toy {
             next: ONLINE,
             laid_out: 0,
             closed: Served::default(),
+            costs: None,
             is_welcome: true,
             has_room: true,
         }
@@ -106,6 +113,10 @@ impl PlanArena for Toy {
         self.closed = served;
     }
 
+    fn cost(&self) -> Option<StepCost> {
+        self.costs.map(|(online, planned)| if self.is_serving() { planned } else { online })
+    }
+
     fn is_worth_serving(&self, _: &StepPlan) -> bool {
         self.is_welcome
     }
@@ -146,6 +157,33 @@ fn without_a_learner_no_plan_ever_comes() {
     toy.plans.stop_learning();
     toy.repeat(20);
     assert!(!toy.is_serving() && toy.plans.steps() == 20);
+}
+
+/// The steps out of 200 in which a plan is served that reserves so much, where 1,000 bytes are without one.
+fn served_in(reserved: u64, learner: LearnerOptions) -> Vec<u64> {
+    let mut toy = Toy::with(ServingPolicy::DEVICE, learner);
+    let online = StepCost { reserved: 1000, most_in_use: 1000, calls: 0 };
+    toy.costs = Some((online, StepCost { reserved, ..online }));
+    let is_served = |_: &u64| {
+        toy.step(&STEP);
+        toy.is_serving()
+    };
+    (0..200).filter(is_served).collect()
+}
+
+#[test]
+fn a_plan_that_costs_more_than_none_is_dropped_at_once_and_tried_ever_more_seldom() {
+    let always = served_in(1000, LearnerOptions::default());
+    assert!(always.len() > 190, "{always:?}");
+    let tried = served_in(1003, LearnerOptions::default());
+    let waits: Vec<u64> = tried.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(waits.len() >= 4 && waits.windows(2).all(|two| two[1] > two[0]), "{tried:?}");
+}
+
+#[test]
+fn where_learning_ends_a_plan_that_costs_more_is_never_tried_again() {
+    let learner = LearnerOptions { relearn: false, stable: 3, ..LearnerOptions::default() };
+    assert_eq!(served_in(1003, learner).len(), 1);
 }
 
 #[test]

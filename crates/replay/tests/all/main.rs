@@ -7,6 +7,7 @@ mod arena;
 mod devices;
 mod hostile;
 mod limits;
+mod no_worse;
 mod queued;
 mod recorded;
 mod repeated;

@@ -18,7 +18,7 @@ impl State {
             return Ok(offset);
         }
         let wanted = bytes + align - UNIT;
-        self.yield_plan();
+        self.yield_plan_to(bytes);
         self.recall();
         if !self.pending.is_empty() {
             self.poll(usize::MAX);
@@ -36,6 +36,16 @@ impl State {
         match self.find(size, bytes, align, request.stream)? {
             Some(offset) => Ok(offset),
             None => Err(self.out_of_memory(request)),
+        }
+    }
+
+    /// Drops the plan where the step does not follow it, or where more would have to be reserved because of it than without.
+    fn yield_plan_to(&mut self, bytes: u64) {
+        if self.plans.current().is_some() && !self.yield_plan() {
+            let live = self.stats().live.get();
+            if self.accounting.would_exceed(live, bytes.next_multiple_of(self.abilities.granularity)) {
+                self.make_room();
+            }
         }
     }
 

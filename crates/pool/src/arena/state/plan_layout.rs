@@ -17,6 +17,12 @@ use crate::serving::{Replanned, ServedPlan, SlotLayout, SlotTable};
 /// A handle may be larger than what the plan needs of it by this part of the plan's height.
 const LEFT_OVER: u64 = 4096;
 
+/// A plan may need this part more than was ever reserved without it.
+const MORE: u64 = 1000;
+
+/// A plan that needs more handles than this would keep the program waiting.
+const MOST_PIECES: usize = 4096;
+
 /// A block that lies on memory that a plan would have.
 #[derive(Clone, Copy, Debug)]
 struct LentBlock {
@@ -54,6 +60,9 @@ impl State {
             bytes: Bytes::new(block.end - block.start),
         };
         let carried = offer.blocks.iter().map(carried).collect();
+        if offer.loans.len() > MOST_PIECES {
+            return Ok(Built::Impossible);
+        }
         let layout = match self.plans.plan_around(plan, carried) {
             Replanned::Working => return Ok(Built::Working),
             Replanned::Impossible => return Ok(Built::Impossible),
@@ -62,7 +71,14 @@ impl State {
         if !self.abilities.aliases {
             return self.build_apart(&layout);
         }
-        let (loans, left) = self.choose(&offer, layout.plan().height.get())?;
+        let covers = self.accounting.covers(layout.plan().height.get());
+        let Some((loans, left)) = self.choose(&offer, layout.plan().height.get())? else {
+            return Ok(Built::Impossible);
+        };
+        let calls = self.plan_memories.calls_for(&loans) + if covers { 2 * left.len() as u64 } else { 0 };
+        if loans.len() > MOST_PIECES || !self.accounting.may_spend(calls) {
+            return Ok(Built::Impossible);
+        }
         self.wait_for_lenders(&layout, &loans)?;
         let memory = self.borrow(&loans)?;
         for loan in &loans {
@@ -78,7 +94,9 @@ impl State {
         let served = ServedPlan::new(slots, memory.base(), memory.end(), memory.number());
         self.take_over_owners(&memory, &loans);
         self.plan_memories.begin(memory, &loans);
-        self.retire(left);
+        if covers {
+            self.retire(left);
+        }
         Ok(Built::Done(served))
     }
 
@@ -113,8 +131,9 @@ impl State {
         Ok(memory)
     }
 
-    /// The handles that a plan of `height` gets, and those that are free and that it does not need.
-    fn choose(&mut self, offer: &Offer, height: u64) -> Result<(Vec<Loan>, Vec<Loan>), SourceError> {
+    /// The handles that a plan of `height` gets, and those that are free and that it does not need; none where more would have to be
+    /// reserved than ever was.
+    fn choose(&mut self, offer: &Offer, height: u64) -> Result<Option<(Vec<Loan>, Vec<Loan>)>, SourceError> {
         let height = height.next_multiple_of(self.abilities.granularity);
         let mut missing = height.saturating_sub(offer.end);
         let mut loans = offer.loans.clone();
@@ -128,17 +147,25 @@ impl State {
             }
         }
         if missing == 0 {
-            return Ok((loans, left));
+            return Ok(Some((loans, left)));
         }
         // The smallest that is enough comes last.
         let smallest = left.iter().rposition(|loan| loan.holder.bytes >= missing);
         let is_close = |place: usize| left[place].holder.bytes - missing <= height / LEFT_OVER;
+        let makes_room = self.plans.may_wait()
+            && self.accounting.covers(height)
+            && self.accounting.may_spend((loans.len() + 2 * left.len()) as u64);
         let would_exceed = self.accounting.reserved() + missing > self.accounting.peak_reserved();
-        if let Some(place) = smallest.filter(|&place| is_close(place) || would_exceed && !self.plans.may_wait()) {
+        if let Some(place) = smallest.filter(|&place| is_close(place) || would_exceed && !makes_room) {
             loans.push(left.remove(place));
-            return Ok((loans, left));
+            return Ok(Some((loans, left)));
         }
-        if self.plans.may_wait() && !left.is_empty() {
+        let leaves: u64 = if makes_room { left.iter().map(|loan| loan.holder.bytes).sum() } else { 0 };
+        let most = self.accounting.peak_reserved();
+        if self.accounting.reserved() - leaves + missing > most + most / MORE {
+            return Ok(None);
+        }
+        if makes_room && !left.is_empty() {
             self.queues.finish(&*self.source)?;
             self.give_back_handles(&std::mem::take(&mut left))?;
         }
@@ -149,7 +176,7 @@ impl State {
         };
         let new: Vec<Loan> = self.free_loans().into_iter().filter(is_new).collect();
         loans.extend(new);
-        Ok((loans, left))
+        Ok(Some((loans, left)))
     }
 
     /// The handles in which no block lies, the largest first.

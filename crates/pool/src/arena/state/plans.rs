@@ -12,7 +12,7 @@ use super::{Block, Home, State};
 use crate::arena::accounting::Accounting;
 use crate::arena::plan_memory::{Loan, PlanMemory};
 use crate::pool::{Address, Request};
-use crate::serving::{Found, LayOut, PlanArena, PlanServer, ServedPlan, SlotLayout};
+use crate::serving::{Found, LayOut, PlanArena, PlanServer, ServedPlan, SlotLayout, StepCost};
 
 impl PlanArena for State {
     fn plans(&self) -> &PlanServer {
@@ -29,13 +29,20 @@ impl PlanArena for State {
         100 * self.pending.added() <= plan.slots.len() as u64
     }
 
+    fn cost(&self) -> Option<StepCost> {
+        Some(self.accounting.cost())
+    }
+
     fn lay_out(&mut self, plan: &Arc<StepPlan>) -> LayOut {
         for lane in plan.lanes() {
             self.meet(lane.stream);
         }
         self.poll(usize::MAX);
         self.recall();
-        match self.build(plan) {
+        let before = self.accounting.calls();
+        let built = self.build(plan);
+        self.accounting.spent_on_plan(before);
+        match built {
             Ok(Built::Done(served)) => {
                 self.accounting.set_planned(served.slots.plan().height.get());
                 LayOut::Done(Arc::new(served))
@@ -47,8 +54,10 @@ impl PlanArena for State {
 
     fn reclaim_idle(&mut self) {
         self.end_loans();
+        let before = self.accounting.calls();
         self.finish_retiring();
         self.plan_memories.forget_old(self.plans.current().is_some(), &mut self.accounting);
+        self.accounting.spent_on_plan(before);
     }
 
     fn reclaim(&mut self, served: &ServedPlan) {
