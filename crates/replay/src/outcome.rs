@@ -31,6 +31,8 @@ pub struct Replay {
     pub operations: u64,
     /// The time that these calls took on this machine, in nanoseconds.
     pub nanoseconds: u64,
+    /// The time that closing steps took on this machine, planning included where that is done while the program waits.
+    pub closing_ns: u64,
     /// How often a plan was kept to, where the strategy has one.
     pub plan: Option<PlanUse>,
     /// The first block that did not fit; the replay ended there.

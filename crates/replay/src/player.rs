@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lowtide_core::{Action, Align, BlockIndex, Bytes, Event, StreamId, ThreadId};
 use lowtide_memory::{Calls, Error as SourceError, Lag, Simulated, SimulatedOptions, Source};
@@ -76,6 +77,8 @@ struct Player<'a> {
     devices: Vec<Device>,
     places: Vec<Place>,
     stopwatch: Stopwatch,
+    /// The time that closing steps took.
+    closing: Duration,
     align: Align,
     marks_steps: bool,
     /// What waiting has held all later rows up.
@@ -101,6 +104,7 @@ impl<'a> Player<'a> {
             devices: devices.map_err(|source| ReplayError::Failed { event: 0, source })?,
             places: vec![Place::Nowhere; script.trace.blocks.len()],
             stopwatch: Stopwatch::new(),
+            closing: Duration::ZERO,
             align: Align::new(ALIGN).unwrap_or(Align::ONE),
             marks_steps: !options.unmarked,
             delay_ns: 0,
@@ -246,7 +250,9 @@ impl<'a> Player<'a> {
         }
         for place in 0..self.devices.len() {
             if self.marks_steps {
-                self.stopwatch.add(|| self.devices[place].running.pool().step());
+                let start = Instant::now();
+                self.devices[place].running.pool().step();
+                self.closing += start.elapsed();
                 self.look(place);
             }
             self.devices[place].counts.close_step();
@@ -317,6 +323,7 @@ impl<'a> Player<'a> {
             calls: add_calls(devices.iter().map(|device| device.calls)),
             operations: self.stopwatch.laps(),
             nanoseconds: self.stopwatch.nanoseconds(),
+            closing_ns: self.closing.as_nanos() as u64,
             plan: plan_uses.reduce(|a, b| PlanUse { hits: a.hits + b.hits, misses: a.misses + b.misses }),
             out_of_memory: self.out_of_memory,
             devices,

@@ -31,13 +31,6 @@ impl Stopwatch {
         result
     }
 
-    /// Measures one call that does not count as one.
-    pub(super) fn add(&mut self, call: impl FnOnce()) {
-        let start = Instant::now();
-        call();
-        self.total += start.elapsed();
-    }
-
     /// How many calls were measured.
     pub(super) fn laps(&self) -> u64 {
         self.laps

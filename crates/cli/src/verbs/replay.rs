@@ -45,6 +45,9 @@ pub struct Arguments {
         allow_negative_numbers = true
     )]
     repeat: NonZeroUsize,
+    /// Do not say where steps end, as a program that marks none: `planned` finds them by their period
+    #[arg(long)]
+    unmarked: bool,
     /// PyTorch's settings for caching and expandable, and where --sweep begins
     #[arg(long, value_name = "PYTORCH_ALLOC_CONF", default_value = "", hide_default_value = true)]
     alloc_conf: TorchOptions,
@@ -92,6 +95,7 @@ Examples:
   lowtide replay trace.csv.gz --device-memory 16GiB   does it fit, and if not, where
   lowtide replay snapshot.pickle --sweep              the best PYTORCH_ALLOC_CONF
   lowtide replay trace.csv.gz --repeat 10 --json      ten times the steps, for a script
+  lowtide replay trace.csv.gz --unmarked              as under a program without an optimizer
 
 Exit code 1: an allocator that was asked about ran out of memory.";
 
@@ -141,7 +145,12 @@ impl Stage<'_> {
         let DeviceArguments { device_memory, page } = &self.arguments.device;
         let (device_memory, page) = (device_memory.as_ref().map(Typed::value), page.value());
         let repeat = u64::try_from(self.arguments.repeat.get()).ok().and_then(std::num::NonZeroU64::new);
-        ReplayOptions { device_memory, page, repeat: repeat.unwrap_or(std::num::NonZeroU64::MIN), unmarked: false }
+        ReplayOptions {
+            device_memory,
+            page,
+            repeat: repeat.unwrap_or(std::num::NonZeroU64::MIN),
+            unmarked: self.arguments.unmarked,
+        }
     }
 
     /// The allocators that were asked for.
@@ -198,11 +207,12 @@ impl Stage<'_> {
 
     /// The command with another choice of allocators.
     fn typed(&self, choice: &str) -> String {
-        let Arguments { device, repeat, alloc_conf, .. } = self.arguments;
+        let Arguments { device, repeat, unmarked, alloc_conf, .. } = self.arguments;
         let repeat = if repeat.get() > 1 { format!(" --repeat {repeat}") } else { String::new() };
+        let marks = if *unmarked { " --unmarked" } else { "" };
         let line = alloc_conf.to_string();
         let line = if line.is_empty() { line } else { format!(" --alloc-conf {}", show::quoted(&line)) };
-        format!("lowtide replay {}{}{repeat}{line}{choice}", self.source.typed(), device.typed())
+        format!("lowtide replay {}{}{repeat}{marks}{line}{choice}", self.source.typed(), device.typed())
     }
 }
 

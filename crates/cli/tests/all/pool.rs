@@ -28,6 +28,20 @@ fn recorded_runs_have_a_row_with_what_is_to_be_reached() {
 }
 
 #[test]
+fn a_plan_is_held_against_none_with_the_time_to_make_it() {
+    let folder = Folder::with(&[("run.csv", TRACE)]);
+    let json = folder.run(&["bench", "pool", "run.csv", "--json", "--only", "plans"]).json();
+    let rows = json["plans"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| &row["marked"]).collect::<Vec<_>>(), [&json!(true), &json!(false)]);
+    for row in rows {
+        assert_eq!(row["met"], json!(true), "{row}");
+        assert!(row["planned"]["milliseconds"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let text = folder.run(&["bench", "pool", "run.csv", "--only", "plans"]).data;
+    assert!(text.contains("found") && text.contains("no worse"), "{text}");
+}
+
+#[test]
 fn speed_is_measured_beside_malloc() {
     let json = Folder::new().run(&["bench", "pool", "--json", "--only", "latency"]).json();
     let rows = json["latency"].as_array().unwrap();

@@ -3,6 +3,7 @@
 
 mod curve;
 mod latency;
+mod plans;
 mod program;
 mod text;
 mod threads;
@@ -50,6 +51,8 @@ Examples:
 enum Part {
     /// Waste and driver calls on recorded runs
     Traces,
+    /// Recorded runs with a plan and without, planning included
+    Plans,
     /// The arena's waste against the driver calls that it may make
     Curve,
     /// Nanoseconds for a block on one thread
@@ -64,6 +67,7 @@ struct Report {
     version: u64,
     processors: usize,
     traces: Vec<traces::Row>,
+    plans: Vec<plans::Row>,
     curve: Vec<curve::Row>,
     latency: Vec<latency::Row>,
     threads: Vec<threads::Row>,
@@ -81,13 +85,16 @@ struct Run {
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     let mut report = Report { version: 1, processors: processors(), ..Report::default() };
     let does = |part: Part| (arguments.only.is_empty() || arguments.only.contains(&part)) && !was_interrupted();
-    let runs = if does(Part::Traces) || does(Part::Curve) {
+    let runs = if does(Part::Traces) || does(Part::Plans) || does(Part::Curve) {
         arguments.runs(&mut report.skipped, console)?
     } else {
         Vec::new()
     };
     if does(Part::Traces) {
         report.traces = traces::measure(&runs)?;
+    }
+    if does(Part::Plans) {
+        report.plans = plans::measure(&runs)?;
     }
     if does(Part::Curve) {
         report.curve = curve::measure(&runs)?;

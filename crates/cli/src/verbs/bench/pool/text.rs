@@ -1,6 +1,6 @@
 //! The benchmark of allocators in text: one table per part.
 
-use super::{Report, curve, latency, threads, traces};
+use super::{Report, curve, latency, plans, threads, traces};
 use crate::console::{columns, show};
 
 /// Where there is nothing to show.
@@ -10,6 +10,7 @@ const NOTHING: &str = "-";
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let parts = [
         ("waste, and most driver calls of a step after the second", traces_table(&report.traces)),
+        ("three rounds without a plan and with one, planning included", plans_table(&report.plans)),
         ("the arena's waste and those calls, by how many it may make", curve_table(&report.curve)),
         ("asking for a block and freeing one, one thread", latency_table(&report.latency)),
         ("pairs a second by threads", threads_table(&report.threads)),
@@ -56,6 +57,26 @@ fn traces_table(rows: &[traces::Row]) -> Vec<Vec<String>> {
             String::new(),
             target.planned_above_bound.map(percent).unwrap_or_default(),
             target.planned_calls.map(|calls| calls.to_string()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn plans_table(rows: &[plans::Row]) -> Vec<Vec<String>> {
+    let heads = ["run", "steps", "reserved", "planned", "calls", "planned", "ms", "planned", "no worse"];
+    let mut table = vec![cells(heads)];
+    for row in rows {
+        let above = row.planned.reserved.ratio(row.arena.reserved) - 1.0;
+        table.push(vec![
+            row.trace.clone(),
+            if row.marked { "marked" } else { "found" }.to_owned(),
+            row.arena.reserved.to_string(),
+            format!("{}{}", if above > 0.0 { "+" } else { "" }, percent(above)),
+            show::thousands(row.arena.driver_calls as usize),
+            show::thousands(row.planned.driver_calls as usize),
+            format!("{:.0}", row.arena.milliseconds),
+            format!("{:.0}", row.planned.milliseconds),
+            if row.met { "yes" } else { "no" }.to_owned(),
         ]);
     }
     table
