@@ -1,7 +1,7 @@
 """Training and inference on one device, as people do it: real architectures with random weights.
 
-Each workload is a generator: it builds its model, then makes a step and yields that step's loss (or another number
-that depends on everything it computed), for ever. The same seed gives the same shapes and tokens in every run.
+Each workload is a generator: it builds its model and yields `BUILT`, then makes a step and yields that step's loss (or
+another number that depends on everything it computed), for ever. Seeds give the same shapes and tokens in every run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import torch
 import torch.nn.functional as F
 
 T = TypeVar("T")
+
+# What a workload yields before its first step.
+BUILT = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ def causal_loss(model: torch.nn.Module, setting: Setting, shape: tuple[int, int]
 def language_model(setting: Setting, config, lengths: Iterator[int], batch: int = 4) -> Iterator[float]:
     """Trains a causal language model on random tokens."""
     model, optimizer = causal_model(setting, config)
+    yield BUILT
     for length in lengths:
         yield update(causal_loss(model, setting, (batch, length)), optimizer)
 
@@ -129,6 +133,7 @@ def classifier(setting: Setting, batch: int) -> Iterator[float]:
     model = build().to(setting.device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     side = setting.size(224, 64)
+    yield BUILT
     while True:
         images = torch.randn(batch, 3, side, side, device=setting.device)
         labels = torch.randint(0, 1000, (batch,), device=setting.device)
@@ -158,6 +163,7 @@ def maskrcnn(setting: Setting) -> Iterator[float]:
         masks = torch.zeros(objects, height, width, dtype=torch.uint8, device=setting.device)
         return image, {"boxes": boxes, "labels": labels, "masks": masks}
 
+    yield BUILT
     while True:
         images, targets = zip(*(sample() for _ in range(setting.size(8, 2))), strict=True)
         loss = sum(model(list(images), list(targets)).values())
@@ -172,6 +178,7 @@ def llama_generate(setting: Setting) -> Iterator[float]:
     config = llama_config(setting)
     model = LlamaForCausalLM(config).to(device=setting.device, dtype=torch.bfloat16).eval()
     draw = random.Random(7)
+    yield BUILT
     with torch.no_grad():
         while True:
             shape = (draw.randrange(4, 33), draw.randrange(64, 1500) // setting.size(1, 32))
@@ -198,6 +205,7 @@ def llama_offload(setting: Setting) -> Iterator[float]:
     def part(hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(model.lm_head(hidden).float(), wanted, reduction="sum")
 
+    yield BUILT
     while True:
         with offload:
             hidden = model.model(input_ids=tokens, use_cache=False).last_hidden_state.flatten(0, 1)
@@ -223,6 +231,7 @@ def segment_sizes(setting: Setting) -> Iterator[float]:
     draw = random.Random(11)
     resolutions = [(320, 320), (384, 512), (480, 640), (512, 512), (512, 768), (640, 640), (720, 480)]
     batch = setting.size(8, 2)
+    yield BUILT
     while True:
         height, width = (side // setting.size(1, 5) for side in draw.choice(resolutions))
         images = torch.randn(batch, 3, height, width, device=setting.device)
@@ -250,13 +259,15 @@ def train_eval(setting: Setting) -> Iterator[float]:
         with torch.autocast(setting.device, dtype=torch.bfloat16):
             return F.cross_entropy(model(images), labels)
 
+    yield BUILT
     while True:
         model.train()
         for _ in range(3):
             yield update(loss_of(setting.size(128, 4)), optimizer)
         model.eval()
         with torch.no_grad():
-            yield float(loss_of(setting.size(448, 14)))
+            loss = float(loss_of(setting.size(448, 14)))
+        yield loss
 
 
 @workload
@@ -275,18 +286,19 @@ def serve_mixed(setting: Setting) -> Iterator[float]:
     draw = random.Random(13)
     waiting: deque[torch.Tensor] = deque(maxlen=12)
 
+    @torch.no_grad()
     def answer() -> torch.Tensor:
         batch, length = 2 ** draw.uniform(0, setting.size(7, 3)), draw.randrange(8, setting.size(513, 33))
         tokens = torch.randint(0, config.vocab_size, (int(batch), length), device=setting.device)
         return model(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state
 
-    with torch.no_grad():
-        while True:
-            checksum = torch.zeros((), device=setting.device)
-            for _ in range(8):
-                waiting.append(answer())
-                checksum += waiting[-1].float().abs().mean()
-            yield float(checksum)
+    yield BUILT
+    while True:
+        checksum = torch.zeros((), device=setting.device)
+        for _ in range(8):
+            waiting.append(answer())
+            checksum += waiting[-1].float().abs().mean()
+        yield float(checksum)
 
 
 @workload
@@ -304,6 +316,7 @@ def accumulate(setting: Setting) -> Iterator[float]:
     """A language model whose gradients add up over four backward passes before the optimizer makes its step."""
     passes = 4
     model, optimizer = causal_model(setting, llama_config(setting, width=1536))
+    yield BUILT
     while True:
         total = torch.zeros((), device=setting.device)
         for _ in range(passes):

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the workloads are PyTorch's")
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches/gpu"))
-from workloads import WORKLOADS, Setting
+from workloads import BUILT, WORKLOADS, Setting
 
 TINY = Setting(device="cpu", tiny=True)
 TORCHVISION = {"resnet50", "maskrcnn", "segment_sizes", "train_eval", "two_models"}
@@ -34,7 +34,9 @@ def steps(name: str, count: int) -> list[float]:
         pytest.importorskip("torchvision", reason="the model is torchvision's")
     if name in TRANSFORMERS:
         pytest.importorskip("transformers", reason="the model is Transformers'")
-    return list(itertools.islice(WORKLOADS[name](TINY), count))
+    run = WORKLOADS[name](TINY)
+    assert next(run) == BUILT
+    return list(itertools.islice(run, count))
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
