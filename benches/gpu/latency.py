@@ -75,7 +75,7 @@ def run(allocator: str, options: argparse.Namespace) -> Result:
     command = [sys.executable, __file__, "--only", allocator, f"--turns={options.turns}", f"--warm={options.warm}"]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent)
     if ended.returncode:
-        raise SystemExit(f"error: {allocator}: {(ended.stderr.strip().splitlines() or ['no word'])[-1]}")
+        raise SystemExit(f"error: {allocator} failed\n{ended.stderr}")
     return json.loads(ended.stdout.splitlines()[-1])
 
 

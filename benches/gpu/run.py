@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
@@ -115,8 +116,14 @@ def measure(key: Key, steps: int, first: int, tiny: bool = False) -> Result:
     for line in ended.stdout.splitlines():
         if line.startswith("RESULT "):
             return result | json.loads(line.removeprefix("RESULT "))
-    tail = ended.stderr.strip().splitlines()[-1:] or [f"ended with {ended.returncode} and without a word"]
-    return result | {"error": tail[0], "stderr": ended.stderr[-4000:]}
+    return result | {"error": reason(ended.stderr) or f"ended with {ended.returncode}", "stderr": ended.stderr[-4000:]}
+
+
+def reason(stderr: str) -> str:
+    """The line that says why a program failed: that of an exception, whose message may go on below it, or the last."""
+    lines = stderr.strip().splitlines()
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Interrupt): ", line)]
+    return (raised or lines or [""])[-1]
 
 
 def say(text: str) -> None:

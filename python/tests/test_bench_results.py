@@ -217,6 +217,14 @@ def test_a_run_that_ends_without_a_result_is_a_failure(tmp_path: Path, monkeypat
     assert (result["round"], result["error"]) == (2, "there is no device")
 
 
+def test_the_reason_of_a_failure_is_the_line_of_its_exception() -> None:
+    traceback = "Traceback (most recent call last):\n  File ...\n    raise error\n"
+    told = "torch.OutOfMemoryError: CUDA out of memory. Lowtide: 4 GiB asked\nalive: 3\nhint: a smaller batch\n"
+    assert run.reason(traceback + told) == "torch.OutOfMemoryError: CUDA out of memory. Lowtide: 4 GiB asked"
+    assert run.reason("killed\n") == "killed"
+    assert run.reason("") == ""
+
+
 def test_an_allocator_whose_package_is_absent_is_left_out_and_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
