@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -23,14 +24,21 @@ class Parked:
 
 
 class StreamedOffload(torch.autograd.graph.saved_tensors_hooks):
-    """Parks what the forward pass saves; one object serves all steps."""
+    """Parks what the forward pass saves on a CUDA device; one object serves all steps."""
 
     def __init__(self, parameters: Iterable[torch.Tensor]):
-        self.leaving, self.returning = torch.cuda.Stream(), torch.cuda.Stream()
         self.stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
         self.idle: dict[Any, list[torch.Tensor]] = {}
         self.parked: list[Parked] = []
         super().__init__(self.park, self.fetch)
+
+    @cached_property
+    def leaving(self) -> torch.cuda.Stream:
+        return torch.cuda.Stream()
+
+    @cached_property
+    def returning(self) -> torch.cuda.Stream:
+        return torch.cuda.Stream()
 
     def __enter__(self) -> None:
         self.parked = []

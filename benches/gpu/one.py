@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import statistics
 import time
+from collections.abc import Iterator
+from typing import Any
 
-CONFIGURATIONS = {
-    "native": "",
-    "expandable": "expandable_segments:True",
-    "async": "backend:cudaMallocAsync",
-    "lowtide": "",
-}
+from allocators import CONFIGURATIONS, Allocator, start
+
+
+def measure(run: Iterator[float], allocator: Allocator, steps: int, first: int) -> dict[str, Any]:
+    """The numbers of `steps` steps: what they took, and the peaks up to step `first` and of those after it."""
+    next(run)
+    allocator.synchronize()
+    times, losses, counted = [], [], [allocator.counters()]
+    peaks: dict[str, dict[str, int]] = {}
+    for step in range(1, steps + 1):
+        begin = time.perf_counter()
+        allocator.begin_step(step)
+        losses.append(next(run))
+        allocator.end_step(step)
+        allocator.synchronize()
+        times.append(round(1000 * (time.perf_counter() - begin), 3))
+        counted.append(allocator.counters())
+        if step == first:
+            peaks["first"] = allocator.peaks()
+            allocator.reset_peaks()
+    peaks["late"] = allocator.peaks()
+    return {
+        "times_ms": times,
+        "losses": losses,
+        **{f"{when}_{name}": value for when, found in peaks.items() for name, value in found.items()},
+        "beyond_reserved": allocator.beyond_reserved(),
+        **{name: differences([now[name] for now in counted]) for name in counted[0]},
+        **allocator.remarks(),
+    }
+
+
+def differences(values: list[int]) -> list[int]:
+    return [after - before for before, after in zip(values, values[1:], strict=False)]
 
 
 def main() -> None:
@@ -21,52 +48,18 @@ def main() -> None:
     parser.add_argument("workload")
     parser.add_argument("allocator", choices=CONFIGURATIONS)
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--timed", type=int, required=True)
-    parser.add_argument("--warm", type=int, required=True)
+    parser.add_argument("--first", type=int, required=True)
+    parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
-    os.environ["PYTORCH_ALLOC_CONF"] = os.environ["PYTORCH_CUDA_ALLOC_CONF"] = CONFIGURATIONS[options.allocator]
 
+    allocator = start(options.allocator)
     import torch
+    from workloads import WORKLOADS, Setting
 
-    if options.allocator == "lowtide":
-        import lowtide.torch
-
-        lowtide.torch.install(history=False)
-        if os.environ.get("LOWTIDE_MEASURE"):
-            lowtide._lowtide.measure_hooks(True)
-    from workloads import WORKLOADS
-
-    torch.cuda.init()
-    run = WORKLOADS[options.workload]()
-    times, losses, calls = [], [], []
-    result = {"workload": options.workload, "allocator": options.allocator}
-
-    def peaks(kind: str) -> None:
-        result[f"{kind}_allocated"] = torch.cuda.max_memory_allocated()
-        result[f"{kind}_reserved"] = torch.cuda.max_memory_reserved()
-
-    begin = time.perf_counter()
-    for step in range(1, max(options.steps, options.timed) + 1):
-        losses.append(next(run))
-        torch.cuda.synchronize()
-        now = time.perf_counter()
-        times.append(now - begin)
-        if options.allocator == "lowtide":
-            calls.append(lowtide.torch.stats().get("driver_calls", 0))
-        if step == options.warm:
-            peaks("first")
-            torch.cuda.reset_peak_memory_stats()
-        if step == options.steps:
-            peaks("warm")
-        begin = time.perf_counter()
-    result["losses"] = losses
-    result["step_ms"] = 1000 * statistics.median(times[options.warm :])
-    result["times_ms"] = [round(1000 * t, 2) for t in times]
-    if options.allocator == "lowtide":
-        result["driver_calls"] = [b - a for a, b in zip([0, *calls], calls, strict=False)]
-        result["stats"] = lowtide.torch.stats()
-        result["warnings"] = lowtide._lowtide.device_warnings()
-    print("RESULT " + json.dumps(result), flush=True)
+    run = WORKLOADS[options.workload](Setting(tiny=options.tiny))
+    found = measure(run, allocator, options.steps, options.first)
+    found["machine"] = f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}"
+    print("RESULT " + json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,72 +1,150 @@
 """Measures PyTorch's allocators and Lowtide's on training and inference, side by side on one GPU.
 
-    python benches/gpu/run.py                                   all workloads, all allocators
-    python benches/gpu/run.py --workloads resnet50 maskrcnn --allocators native lowtide -o result.json
+    python benches/gpu/run.py -o results.jsonl          three rounds of all workloads on all allocators
+    python benches/gpu/run.py -o results.jsonl          again: goes on where that was cut off
+    python benches/gpu/run.py --report results.jsonl    the table of what was measured so far
+    python benches/gpu/run.py --workloads resnet50 maskrcnn --allocators native expandable lowtide
 
-Each pair runs in a process of its own. Peaks are those of the first `--steps` steps; the time is the median of the
-steps behind the first `--warm` ones, up to `--timed`.
+Every run is a process of its own, and a line of the file when it is over. A round has each workload on each allocator
+once. Peaks and times are told apart: those of the first `--first` steps, and those of the steps after them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-ALLOCATORS = ["native", "expandable", "async", "lowtide"]
+from allocators import CONFIGURATIONS, USUAL, missing_package
+from results import Key, Mixed, Result, Results
+from table import Table
+
 HERE = Path(__file__).parent
+WORKLOADS = [
+    "llama_varlen",
+    "mixtral_moe",
+    "resnet50",
+    "maskrcnn",
+    "llama_fixed",
+    "llama_offload",
+    "llama_generate",
+    "segment_sizes",
+    "train_eval",
+    "serve_mixed",
+    "two_models",
+    "accumulate",
+]
 
-
-def measure(workload: str, allocator: str, options: argparse.Namespace) -> dict:
-    command = [sys.executable, str(HERE / "one.py"), workload, allocator]
-    for name in ("steps", "timed", "warm"):
-        command += [f"--{name}", str(getattr(options, name))]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
-    for line in ended.stdout.splitlines():
-        if line.startswith("RESULT "):
-            return json.loads(line.removeprefix("RESULT "))
-    tail = ended.stderr.strip().splitlines()[-1:] or ["no word"]
-    return {"workload": workload, "allocator": allocator, "error": tail[0], "stderr": ended.stderr[-4000:]}
-
-
-def row(result: dict, native: dict | None) -> str:
-    name = f"{result['workload']:<15} {result['allocator']:<11}"
-    if "error" in result:
-        return f"{name} failed: {result['error'][:120]}"
-    requested = max(result["first_allocated"], result["warm_allocated"])
-    reserved = max(result["first_reserved"], result["warm_reserved"])
-    equal = "" if native is None else "equal" if native["losses"] == result["losses"] else "differ"
-    waste = 100 * (reserved / requested - 1)
-    gigabytes = f"{requested / 1e9:>9.3f} {reserved / 1e9:>9.3f} {result['warm_reserved'] / 1e9:>9.3f}"
-    return f"{name} {gigabytes} {waste:>7.2f}% {result['step_ms']:>9.2f} {equal:>7}"
+# What a run may take; one that hangs must not hold up the others.
+LONGEST_RUN = 600
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = ["llama_varlen", "mixtral_moe", "resnet50", "maskrcnn", "llama_fixed", "llama_offload", "llama_generate"]
-    parser.add_argument("--workloads", nargs="+", default=names, choices=names, metavar="NAME")
-    parser.add_argument("--allocators", nargs="+", default=ALLOCATORS, choices=ALLOCATORS, metavar="NAME")
-    parser.add_argument("--steps", type=int, default=16, help="steps whose peak counts [16]")
-    parser.add_argument("--timed", type=int, default=28, help="steps in all [28]")
-    parser.add_argument("--warm", type=int, default=4, help="steps before the time is taken [4]")
-    parser.add_argument("-o", "--output", type=Path, help="all numbers as JSON")
-    options = parser.parse_args()
+    options = arguments().parse_args()
+    if options.report:
+        if not options.report.exists():
+            raise SystemExit(f"error: {options.report} does not exist")
+        print("\n".join(Table(Results(options.report)).lines()))
+        return
+    if not 0 < options.first < options.steps:
+        raise SystemExit("error: `--first` must be at least 1 and less than `--steps`")
+    results = Results(options.output)
+    try:
+        results.check_settings(steps=options.steps, first=options.first, tiny=options.tiny)
+    except Mixed as error:
+        raise SystemExit(f"error: {error}\nhint: name another file with `-o`") from None
+    if options.retry:
+        results.forget_failures()
+    measured = gather(
+        wanted(options.workloads, installed(options.allocators), options.runs),
+        results,
+        lambda key: measure(key, options.steps, options.first, options.tiny),
+        until=time.monotonic() + options.stop_after,
+    )
+    print("\n".join(Table(results).lines()))
+    if not measured:
+        say(f"stopped after {options.stop_after:.0f} s; the same command goes on")
 
-    print(f"{'':<27} {'allocated':>9} {'reserved':>9} {'warm':>9} {'waste':>8} {'step ms':>9} {'losses':>7}")
-    results = []
-    for workload in options.workloads:
-        native = None
-        for allocator in options.allocators:
-            result = measure(workload, allocator, options)
-            results.append(result)
-            print(row(result, native), flush=True)
-            if allocator == "native" and "error" not in result:
-                native = result
-    if options.output:
-        options.output.write_text(json.dumps(results))
-        print(f"wrote {options.output}", file=sys.stderr)
+
+def wanted(workloads: list[str], allocators: list[str], rounds: int) -> list[Key]:
+    """All runs, in their order: allocators that are compared run soon after one another."""
+    return [(name, on, number) for number in range(1, rounds + 1) for name in workloads for on in allocators]
+
+
+def installed(allocators: list[str]) -> list[str]:
+    """The allocators that can be started here; of the others it is said why not."""
+    missing = {name: package for name in allocators if (package := missing_package(name))}
+    for name, package in missing.items():
+        say(f"{name} is left out: the package `{package}` is not installed")
+    return [name for name in allocators if name not in missing]
+
+
+def gather(
+    keys: Iterable[Key], results: Results, measure: Callable[[Key], Result], until: float = float("inf")
+) -> bool:
+    """Makes the runs that are not there yet; whether all of them are there now."""
+    keys = list(keys)
+    missing = [key for key in keys if key not in results]
+    if len(missing) < len(keys):
+        say(f"{results.path} has {len(keys) - len(missing)} of {len(keys)} runs; {len(missing)} to go")
+    for number, (workload, allocator, turn) in enumerate(missing, 1):
+        if time.monotonic() >= until:
+            return False
+        result = measure((workload, allocator, turn))
+        results.add(result)
+        how = f"failed: {result['error'][:120]}" if "error" in result else f"{sum(result['times_ms']) / 1e3:.1f} s"
+        say(f"{number} of {len(missing)}: round {turn}, {workload}, {allocator}: {how}")
+    return True
+
+
+def measure(key: Key, steps: int, first: int, tiny: bool = False) -> Result:
+    """A run in a process of its own."""
+    workload, allocator, turn = key
+    settings = {"steps": steps, "first": first, "tiny": tiny}
+    result: Result = {"workload": workload, "allocator": allocator, "round": turn, **settings}
+    command = [sys.executable, str(HERE / "one.py"), workload, allocator, f"--steps={steps}", f"--first={first}"]
+    command += ["--tiny"] if tiny else []
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=LONGEST_RUN)
+    except subprocess.TimeoutExpired:
+        return result | {"error": f"not done after {LONGEST_RUN} s"}
+    for line in ended.stdout.splitlines():
+        if line.startswith("RESULT "):
+            return result | json.loads(line.removeprefix("RESULT "))
+    return result | {"error": reason(ended.stderr) or f"ended with {ended.returncode}", "stderr": ended.stderr[-4000:]}
+
+
+def reason(stderr: str) -> str:
+    """The line that says why a program failed: that of an exception, whose message may go on below it, or the last."""
+    lines = stderr.strip().splitlines()
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Interrupt): ", line)]
+    return (raised or lines or [""])[-1]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS, metavar="NAME")
+    parser.add_argument("--allocators", nargs="+", default=USUAL, choices=CONFIGURATIONS, metavar="NAME")
+    parser.add_argument("--runs", type=int, default=3, help="rounds [3]")
+    parser.add_argument("--steps", type=int, default=28, help="steps of a run [28]")
+    parser.add_argument("--first", type=int, default=10, help="steps that count as the first ones [10]")
+    parser.add_argument("--tiny", action="store_true", help="tiny models, to see whether everything runs")
+    parser.add_argument("-o", "--output", type=Path, help="keeps each run here; what is there is not measured again")
+    parser.add_argument("--retry", action="store_true", help="measures again what failed")
+    parser.add_argument(
+        "--stop-after", type=float, default=float("inf"), metavar="SECONDS", help="begins no run after that time"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="prints the table of a file and measures nothing")
+    return parser
 
 
 if __name__ == "__main__":

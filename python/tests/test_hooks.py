@@ -250,12 +250,18 @@ def test_the_hooks_are_measured_when_asked() -> None:
         """
         serve()
         free(alloc(MIB), MIB)
-        assert stats()["alloc_ns_p50"] is None
+        told = stats()
+        assert told["alloc_ns_p50"] is None and told["alloc_ns"] == told["free_ns"] == told["record_stream_ns"] == 0
         _lowtide.measure_hooks(True)
         for _ in range(1000):
-            free(alloc(MIB), MIB)
+            block = alloc(MIB)
+            record_stream(block, 1)
+            free(block, MIB)
         told = stats()
         assert 0 < told["alloc_ns_p50"] <= told["alloc_ns_p99"] and 0 < told["free_ns_p50"] < 10**6, told
+        # Half of the calls take at least about the median.
+        assert told["alloc_ns"] >= 400 * told["alloc_ns_p50"] and told["free_ns"] >= 400 * told["free_ns_p50"], told
+        assert told["record_stream_ns"] > 0, told
         """
     )
 

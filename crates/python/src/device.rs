@@ -58,7 +58,7 @@ pub(crate) fn raises_out_of_memory() -> bool {
     throw::is_exact()
 }
 
-/// Measures how long allocating and freeing take from now on, or no more.
+/// Measures how long the hooks take from now on, or no more.
 #[pyfunction]
 pub(crate) fn measure_hooks(enabled: bool) {
     timing::enable(enabled);
@@ -104,6 +104,9 @@ fn dictionary<'py>(python: Python<'py>, stats: &DeviceStats, steps: u64) -> PyRe
         ("waits", stats.calls.waits),
         ("waited_ns", stats.calls.waited_ns),
         ("holds", stats.calls.holds),
+        ("alloc_ns", timing::ALLOC.total()),
+        ("free_ns", timing::FREE.total()),
+        ("record_stream_ns", timing::RECORD.total()),
     ] {
         numbers.set_item(name, value)?;
     }

@@ -100,8 +100,8 @@ pub extern "C-unwind" fn lowtide_alloc(size: usize, device: c_int, stream: *mut 
 pub extern "C" fn lowtide_free(pointer: *mut c_void, size: usize, device: c_int, _stream: *mut c_void) {
     // Where the process was forked, or its driver is gone at the end, there is nobody left to give it to.
     if !pointer.is_null() {
-        with_device(device, |fleet, device| {
-            timed(&timing::FREE, || {
+        timed(&timing::FREE, || {
+            with_device(device, |fleet, device| {
                 // The fleet counts what fails and says it.
                 let _ = fleet.free(device, address(pointer), Bytes::new(size as u64));
             });
@@ -114,7 +114,7 @@ pub extern "C" fn lowtide_free(pointer: *mut c_void, size: usize, device: c_int,
 pub extern "C" fn lowtide_record_stream(pointer: *mut c_void, on: *mut c_void) {
     if let (Some(fleet), false) = (fleet(), pointer.is_null()) {
         // A block of another allocator is none of ours to keep.
-        DEVICES.call(|| fleet.record(address(pointer), stream(on)).ok());
+        timed(&timing::RECORD, || DEVICES.call(|| fleet.record(address(pointer), stream(on)).ok()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! How long the hooks take, where somebody wants to know: a histogram of nanoseconds in steps of an eighth.
+//! How long the hooks take, where somebody wants to know: a sum, and a histogram of nanoseconds in steps of an eighth.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -8,10 +8,14 @@ const CELLS: usize = 256;
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// The times of one hook.
-pub(crate) struct Times([AtomicU64; CELLS]);
+pub(crate) struct Times {
+    cells: [AtomicU64; CELLS],
+    total: AtomicU64,
+}
 
 pub(crate) static ALLOC: Times = Times::new();
 pub(crate) static FREE: Times = Times::new();
+pub(crate) static RECORD: Times = Times::new();
 
 /// Measures from now on, or no more.
 pub(crate) fn enable(enabled: bool) {
@@ -31,16 +35,22 @@ pub(crate) fn timed<T>(times: &Times, work: impl FnOnce() -> T) -> T {
 
 impl Times {
     const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; CELLS])
+        Self { cells: [const { AtomicU64::new(0) }; CELLS], total: AtomicU64::new(0) }
     }
 
     fn note(&self, nanoseconds: u64) {
-        self.0[cell(nanoseconds)].fetch_add(1, Ordering::Relaxed);
+        self.cells[cell(nanoseconds)].fetch_add(1, Ordering::Relaxed);
+        self.total.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// What all measured calls took together.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
     }
 
     /// The time that a part of all calls did not exceed, to an eighth; nothing where none was measured.
     pub(crate) fn quantile(&self, part: f64) -> Option<u64> {
-        let counts: Vec<u64> = self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let counts: Vec<u64> = self.cells.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let all: u64 = counts.iter().sum();
         let wanted = (all as f64 * part).ceil() as u64;
         let mut seen = 0;
