@@ -4,6 +4,7 @@
 mod curve;
 mod latency;
 mod program;
+mod stepless;
 mod text;
 mod threads;
 mod traces;
