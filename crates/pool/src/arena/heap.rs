@@ -10,6 +10,7 @@ mod growth;
 mod lending;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lowtide_core::ranges::FreeRuns;
@@ -127,29 +128,36 @@ impl Heap {
 
     /// The best place for `bytes` in free memory.
     pub(super) fn best(&self, bytes: u64, align: u64) -> Option<u64> {
-        let mut fitting = self.fitting(bytes, align);
-        match self.fit {
-            Fit::Tightest => fitting.next().map(|(at, _)| at),
-            Fit::Lowest => {
-                let (at, left_over) = fitting.next()?;
-                if left_over <= bytes / ALMOST {
-                    return Some(at);
-                }
-                Some(fitting.fold(at, |lowest, (at, _)| lowest.min(at)))
-            }
+        let (at, left_over) = self.fitting(bytes, align).next()?;
+        if self.fit == Fit::Tightest || left_over <= bytes / ALMOST {
+            return Some(at);
         }
+        let lowest = self.free.lowest(surely(bytes, align)).map(|run| self.aligned(run.start, align));
+        self.fitting_by_chance(bytes, align).map(|(at, _)| at).chain(lowest).min()
     }
 
     /// Places where `bytes` fit and what would be left over of their runs, the tightest first.
     pub(super) fn fitting(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let base = self.span.start;
-        // Runs that are just long enough may begin at the right address; those with room to spare surely fit.
-        let sure = bytes + align.saturating_sub(super::UNIT);
-        let tight = self.free.tightest(bytes).take_while(move |run| run.end - run.start < sure).take(TRIES);
-        tight.chain(self.free.tightest(sure)).filter_map(move |run| {
-            let at = (base + run.start).next_multiple_of(align) - base;
-            (at + bytes <= run.end).then_some((at, run.end - run.start - bytes))
-        })
+        let sure = self.free.tightest(surely(bytes, align));
+        self.fitting_by_chance(bytes, align).chain(sure.filter_map(move |run| self.fit_into(run, bytes, align)))
+    }
+
+    /// The same in runs that are just long enough and may begin at the right address.
+    fn fitting_by_chance(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let sure = surely(bytes, align);
+        let tight = (sure > bytes).then(|| self.free.tightest(bytes)).into_iter().flatten();
+        let tight = tight.take_while(move |run| run.end - run.start < sure).take(TRIES);
+        tight.filter_map(move |run| self.fit_into(run, bytes, align))
+    }
+
+    fn fit_into(&self, run: Range<u64>, bytes: u64, align: u64) -> Option<(u64, u64)> {
+        let at = self.aligned(run.start, align);
+        (at + bytes <= run.end).then_some((at, run.end - run.start - bytes))
+    }
+
+    /// The first offset from `start` on whose address is a multiple of `align`.
+    fn aligned(&self, start: u64, align: u64) -> u64 {
+        (self.span.start + start).next_multiple_of(align) - self.span.start
     }
 
     /// Marks free memory as used.
@@ -218,6 +226,11 @@ impl Heap {
         }
         free
     }
+}
+
+/// A run of this length has room for `bytes` wherever it begins.
+fn surely(bytes: u64, align: u64) -> u64 {
+    bytes + align.saturating_sub(super::UNIT)
 }
 
 impl Drop for Heap {
