@@ -21,6 +21,11 @@ impl AddressTable {
         Self { shift: bytes.max(1).ilog2(), branches: Vec::new() }
     }
 
+    /// What an entry stands for.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        1 << self.shift
+    }
+
     /// The number of the entry that `offset` lies in.
     pub(super) fn get(&self, offset: u64) -> Option<u32> {
         let (branch, leaf, entry) = self.place(offset);

@@ -1,5 +1,6 @@
 //! Handles that a heap lends to the memory of a plan, so that a plan can use what is free around blocks that stay.
 
+use lowtide_core::ranges::FreeRuns;
 use rustc_hash::FxHashSet;
 
 use super::{HandleIndex, Heap};
@@ -60,6 +61,9 @@ impl Heap {
             self.free.remove(from..to);
         }
         self.lent.insert(start, end);
+        if let Some(handle) = &mut self.handles[holder.index.0 as usize] {
+            handle.is_lent = true;
+        }
     }
 
     /// Takes a lent handle back. `blocks` are those that lie in it.
@@ -71,12 +75,11 @@ impl Heap {
             at = at.max(start + bytes);
         }
         self.free.insert(at..end);
-        if !blocks.is_empty() {
-            return;
-        }
-        let Some(handle) = &self.handles[holder.index.0 as usize] else { return };
-        for &other in handle.places.iter().filter(|&&other| other != holder.place) {
-            self.free.insert(other..other + handle.bytes);
+        let Some(handle) = &mut self.handles[holder.index.0 as usize] else { return };
+        handle.is_lent = false;
+        if handle.is_idle() {
+            self.relisted.extend(handle.listed_beside(holder.place));
+            self.relist(FreeRuns::insert);
         }
     }
 }
