@@ -7,6 +7,7 @@
 mod free_runs;
 mod map;
 mod set;
+mod sorted;
 #[cfg(test)]
 mod tests;
 

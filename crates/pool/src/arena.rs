@@ -2,6 +2,7 @@
 //! offsets. Free memory that lies scattered is brought together by giving handles a second address, never by copying.
 
 mod accounting;
+mod address_table;
 mod heap;
 mod plan_memory;
 mod retiring;

@@ -135,6 +135,7 @@ proptest! {
             prop_assert_eq!(free.containing(at), model.containing(at));
             prop_assert_eq!(free.ending_at(at), model.ending_at(at));
         }
+        prop_assert_eq!(free.lowest(length), all.iter().find(|run| run.end - run.start >= length).cloned());
         all.sort_by_key(|run| (run.end - run.start, run.start));
         let fitting: Vec<_> = all.iter().filter(|run| run.end - run.start >= length).cloned().collect();
         prop_assert_eq!(free.tightest(length).collect::<Vec<_>>(), fitting);

@@ -3,19 +3,22 @@
 //! The first part of the range is the *base*: there memory is taken and used again, and free memory in it is used
 //! again at once. Where the base has enough free memory but no run of it is long enough, whole free handles get a
 //! second address side by side in an *alias run*, and the block is placed there. Their first address stays: as soon as the
-//! block is gone the base is whole again, without a call. A handle is in use through one of its addresses at a time.
+//! block is gone the base is whole again, without a call. A handle is in use through one of its addresses at a time; while
+//! it is free, it is listed under its first address and the latest others.
 
 mod aliases;
 mod growth;
 mod lending;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lowtide_core::ranges::FreeRuns;
 use lowtide_memory::{Error as SourceError, Source, Span};
 use rustc_hash::FxHashSet;
 
+use super::address_table::AddressTable;
 use crate::addresses;
 use aliases::AliasRun;
 
@@ -34,6 +37,44 @@ struct Handle {
     /// How many blocks lie in it, and through which address; counted where there are several.
     users: u32,
     active: u64,
+    /// Whether what is free in it is not this heap's to use.
+    is_lent: bool,
+}
+
+/// Under how many addresses beside the first a free handle is listed. Older ones are rarely of use, and each is two changes of
+/// the free runs for every block.
+const LISTED: usize = 6;
+
+impl Handle {
+    fn new(bytes: u64, place: u64) -> Self {
+        Self { bytes, places: vec![place], users: 0, active: place, is_lent: false }
+    }
+
+    /// Whether it has several addresses.
+    fn is_shared(&self) -> bool {
+        self.places.len() > 1
+    }
+
+    /// Whether it has several addresses and all of it is free.
+    fn is_idle(&self) -> bool {
+        self.is_shared() && self.users == 0 && !self.is_lent
+    }
+
+    /// The addresses under which it is listed while it is free.
+    fn listed(&self) -> impl Iterator<Item = u64> + '_ {
+        let latest = self.places.len().saturating_sub(LISTED).max(1);
+        self.places[..1].iter().chain(&self.places[latest..]).copied()
+    }
+
+    /// Those but one, as ranges.
+    fn listed_beside(&self, place: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.listed().filter(move |&other| other != place).map(|other| other..other + self.bytes)
+    }
+
+    /// Which of its addresses `at` belongs to.
+    fn place_over(&self, at: u64) -> Option<u64> {
+        self.places.iter().copied().find(|&place| (place..place + self.bytes).contains(&at))
+    }
 }
 
 /// How a run is chosen among those that are long enough.
@@ -61,8 +102,10 @@ pub(super) struct Heap {
     vacant: Vec<HandleIndex>,
     /// Which handle begins at an address.
     places: BTreeMap<u64, HandleIndex>,
-    /// The addresses of handles that have several.
-    shared: BTreeMap<u64, HandleIndex>,
+    /// Which handle is under an address.
+    table: AddressTable,
+    /// How many addresses the handles have that have several.
+    shared: usize,
     free: FreeRuns,
     fit: Fit,
     base_end: u64,
@@ -72,8 +115,10 @@ pub(super) struct Heap {
     alias_runs_end: u64,
     /// Addresses of alias runs that were given up.
     closed: FreeRuns,
-    /// Ranges of handles that are lent: what is free in them is not this heap's to use.
+    /// Ranges of handles that are lent.
     lent: BTreeMap<u64, u64>,
+    /// Ranges that are listed or no more because of a block; empty between calls.
+    relisted: Vec<Range<u64>>,
 }
 
 impl Heap {
@@ -93,7 +138,8 @@ impl Heap {
             handles: Vec::new(),
             vacant: Vec::new(),
             places: BTreeMap::new(),
-            shared: BTreeMap::new(),
+            table: AddressTable::new(granularity),
+            shared: 0,
             free: FreeRuns::default(),
             fit,
             base_end: 0,
@@ -102,6 +148,7 @@ impl Heap {
             alias_runs_end: aliases_from,
             closed: FreeRuns::default(),
             lent: BTreeMap::new(),
+            relisted: Vec::new(),
         })
     }
 
@@ -117,7 +164,8 @@ impl Heap {
 
     /// Whether an offset lies in memory that is free, so that a block at it was freed before.
     pub(super) fn was_used(&self, offset: u64) -> bool {
-        self.free.containing(offset).is_some()
+        let is_idle = || self.handle_over(offset).is_some_and(|(_, handle)| handle.is_idle());
+        self.free.containing(offset).is_some() || is_idle()
     }
 
     /// How many addresses there are.
@@ -127,81 +175,123 @@ impl Heap {
 
     /// The best place for `bytes` in free memory.
     pub(super) fn best(&self, bytes: u64, align: u64) -> Option<u64> {
-        let mut fitting = self.fitting(bytes, align);
-        match self.fit {
-            Fit::Tightest => fitting.next().map(|(at, _)| at),
-            Fit::Lowest => {
-                let (at, left_over) = fitting.next()?;
-                if left_over <= bytes / ALMOST {
-                    return Some(at);
-                }
-                Some(fitting.fold(at, |lowest, (at, _)| lowest.min(at)))
-            }
+        let (at, left_over) = self.fitting(bytes, align).next()?;
+        if self.fit == Fit::Tightest || left_over <= bytes / ALMOST {
+            return Some(at);
         }
+        let lowest = self.free.lowest(surely(bytes, align)).map(|run| self.aligned(run.start, align));
+        self.fitting_by_chance(bytes, align).map(|(at, _)| at).chain(lowest).min()
     }
 
     /// Places where `bytes` fit and what would be left over of their runs, the tightest first.
     pub(super) fn fitting(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let base = self.span.start;
-        // Runs that are just long enough may begin at the right address; those with room to spare surely fit.
-        let sure = bytes + align.saturating_sub(super::UNIT);
-        let tight = self.free.tightest(bytes).take_while(move |run| run.end - run.start < sure).take(TRIES);
-        tight.chain(self.free.tightest(sure)).filter_map(move |run| {
-            let at = (base + run.start).next_multiple_of(align) - base;
-            (at + bytes <= run.end).then_some((at, run.end - run.start - bytes))
-        })
+        let sure = self.free.tightest(surely(bytes, align));
+        self.fitting_by_chance(bytes, align).chain(sure.filter_map(move |run| self.fit_into(run, bytes, align)))
+    }
+
+    /// The same in runs that are just long enough and may begin at the right address.
+    fn fitting_by_chance(&self, bytes: u64, align: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let sure = surely(bytes, align);
+        let tight = (sure > bytes).then(|| self.free.tightest(bytes)).into_iter().flatten();
+        let tight = tight.take_while(move |run| run.end - run.start < sure).take(TRIES);
+        tight.filter_map(move |run| self.fit_into(run, bytes, align))
+    }
+
+    fn fit_into(&self, run: Range<u64>, bytes: u64, align: u64) -> Option<(u64, u64)> {
+        let at = self.aligned(run.start, align);
+        (at + bytes <= run.end).then_some((at, run.end - run.start - bytes))
+    }
+
+    /// The first offset from `start` on whose address is a multiple of `align`.
+    fn aligned(&self, start: u64, align: u64) -> u64 {
+        (self.span.start + start).next_multiple_of(align) - self.span.start
     }
 
     /// Marks free memory as used.
     pub(super) fn take(&mut self, at: u64, bytes: u64) {
         self.free.remove(at..at + bytes);
-        for (place, index) in self.shared_over(at, bytes) {
-            let Some(handle) = self.handles[index.0 as usize].as_mut() else { continue };
+        self.each_shared(at..at + bytes, |handle, place, relisted| {
             handle.users += 1;
             if handle.users == 1 {
                 handle.active = place;
-                for &other in handle.places.iter().filter(|&&other| other != place) {
-                    self.free.remove(other..other + handle.bytes);
-                }
+                relisted.extend(handle.listed_beside(place));
             }
-        }
+        });
+        self.relist(FreeRuns::remove);
     }
 
     /// Marks used memory as free.
     pub(super) fn give(&mut self, at: u64, bytes: u64) {
         self.insert_free(at, at + bytes);
-        for (place, index) in self.shared_over(at, bytes) {
-            let Some(handle) = self.handles[index.0 as usize].as_mut() else { continue };
+        self.each_shared(at..at + bytes, |handle, place, relisted| {
             handle.users -= 1;
-            if handle.users == 0 && !self.lent.contains_key(&place) {
-                for &other in handle.places.iter().filter(|&&other| other != place) {
-                    self.free.insert(other..other + handle.bytes);
+            if handle.is_idle() {
+                relisted.extend(handle.listed_beside(place));
+            }
+        });
+        self.relist(FreeRuns::insert);
+    }
+
+    /// Visits the handles under a block that have several addresses, with the one that the block has.
+    fn each_shared(&mut self, block: Range<u64>, mut visit: impl FnMut(&mut Handle, u64, &mut Vec<Range<u64>>)) {
+        let mut at = block.start;
+        while self.shared > 0 && at < block.end {
+            let handle = self.table.get(at).and_then(|index| self.handles[index as usize].as_mut());
+            let Some((handle, place)) = handle.and_then(|handle| handle.place_over(at).map(|place| (handle, place)))
+            else {
+                break;
+            };
+            if handle.is_shared() {
+                visit(handle, place, &mut self.relisted);
+            }
+            at = place + handle.bytes;
+        }
+    }
+
+    /// Changes the free runs by what is to be listed or no more. Handles that lie side by side often do so under other
+    /// addresses too: what touches is one change.
+    fn relist(&mut self, change: impl Fn(&mut FreeRuns, Range<u64>)) {
+        self.relisted.sort_unstable_by_key(|range| range.start);
+        let mut joined = 0..0;
+        for range in self.relisted.drain(..) {
+            if range.start == joined.end {
+                joined.end = range.end;
+            } else {
+                let before = std::mem::replace(&mut joined, range);
+                if !before.is_empty() {
+                    change(&mut self.free, before);
                 }
             }
+        }
+        if !joined.is_empty() {
+            change(&mut self.free, joined);
         }
     }
 
     /// The ranges under which the same memory may have been used before: the range itself, and the other addresses of
     /// handles in it.
     pub(super) fn footprint(&self, at: u64, bytes: u64) -> Vec<(u64, u64)> {
-        let mut ranges = vec![(at, at + bytes)];
-        for (place, index) in self.shared_over(at, bytes) {
-            if let Some(handle) = &self.handles[index.0 as usize] {
-                let others = handle.places.iter().filter(|&&other| other != place);
-                ranges.extend(others.map(|&other| (other, other + handle.bytes)));
-            }
+        let (mut ranges, mut next) = (vec![(at, at + bytes)], at);
+        while self.shared > 0 && next < at + bytes {
+            let Some((place, handle)) = self.handle_over(next) else { break };
+            let others = handle.places.iter().filter(|&&other| other != place);
+            ranges.extend(others.map(|&other| (other, other + handle.bytes)));
+            next = place + handle.bytes;
         }
         ranges
     }
 
-    fn shared_over(&self, at: u64, bytes: u64) -> Vec<(u64, HandleIndex)> {
-        if self.shared.is_empty() {
-            return Vec::new();
+    /// The handle under an address, and which of its addresses that belongs to.
+    fn handle_over(&self, at: u64) -> Option<(u64, &Handle)> {
+        let handle = self.handles[self.table.get(at)? as usize].as_ref()?;
+        Some((handle.place_over(at)?, handle))
+    }
+
+    /// Notes which handle is under a range, or that none is.
+    fn map(&mut self, place: u64, bytes: u64, index: Option<HandleIndex>) {
+        for at in (place..place + bytes).step_by(self.table.entry_bytes() as usize) {
+            self.table.set(at, index.map(|index| index.0));
         }
-        let before = self.shared.range(..at).next_back().filter(|(place, index)| {
-            self.handles[index.0 as usize].as_ref().is_some_and(|handle| *place + handle.bytes > at)
-        });
-        before.into_iter().chain(self.shared.range(at..at + bytes)).map(|(&place, &index)| (place, index)).collect()
     }
 
     /// The handles in which no block lies.
@@ -218,6 +308,11 @@ impl Heap {
         }
         free
     }
+}
+
+/// A run of this length has room for `bytes` wherever it begins.
+fn surely(bytes: u64, align: u64) -> u64 {
+    bytes + align.saturating_sub(super::UNIT)
 }
 
 impl Drop for Heap {

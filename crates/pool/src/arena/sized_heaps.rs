@@ -20,9 +20,17 @@ pub(super) enum SizeClass {
 }
 
 impl SizeClass {
-    /// Of a block that takes `size` bytes at a multiple of `align`.
-    pub(super) fn of(size: u64, align: u64) -> Self {
-        if size >= LARGE || align > LARGE { Self::Large } else { Self::Small }
+    /// Of a block of `bytes` at a multiple of `align`.
+    pub(super) fn of(bytes: u64, align: u64) -> Self {
+        if bytes > LARGE - super::UNIT || align > LARGE { Self::Large } else { Self::Small }
+    }
+
+    /// What a block in it takes at least.
+    pub(super) fn smallest(self) -> u64 {
+        match self {
+            Self::Small => super::UNIT,
+            Self::Large => LARGE,
+        }
     }
 }
 

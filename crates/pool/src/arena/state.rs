@@ -1,5 +1,6 @@
 //! Everything of an arena that is behind its lock: the blocks, the heaps they lie in, and the streams that use them.
 
+mod blocks;
 mod placement;
 mod plan_layout;
 mod plans;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 use lowtide_core::{Bytes, StreamId};
 use lowtide_learn::Served;
 use lowtide_memory::{Error as SourceError, Source};
-use rustc_hash::FxHashMap;
 
 use super::accounting::Accounting;
 use super::plan_memory::PlanMemories;
@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::pending::PendingBlocks;
 use crate::pool::{Address, Request};
 use crate::serving::{Observer, PlanArena, PlanServer, Published, ServingPolicy};
+use blocks::{Block, Blocks, Home};
 
 /// After so many allocations without a step the arena closes one itself.
 const LONGEST_STEP: u64 = 1 << 16;
@@ -32,38 +33,6 @@ const FEW: usize = 8;
 
 /// No device has this much; below it no sum of two sizes overflows.
 const EXBIBYTE: u64 = 1 << 60;
-
-/// Where a block lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Home {
-    /// In a heap, and on this range of the plan that is served, where its handle is lent to it.
-    Heap { size: SizeClass, lent: Option<(u64, u64)> },
-    /// On the memory of the plan of this number, which is served or was.
-    Plan(u64),
-}
-
-#[derive(Debug)]
-struct Block {
-    /// Its offset in its heap or in the plan's memory.
-    offset: u64,
-    /// What it takes.
-    size: u64,
-    /// What was asked for.
-    bytes: u64,
-    home: Home,
-    stream: StreamId,
-    /// Other streams that use it.
-    uses: Vec<StreamId>,
-    /// Whether it was freed and waits for the work of those streams.
-    pending: bool,
-}
-
-impl Block {
-    fn new(offset: u64, bytes: u64, home: Home, stream: StreamId) -> Self {
-        let size = bytes.next_multiple_of(UNIT);
-        Self { offset, size, bytes, home, stream, uses: Vec::new(), pending: false }
-    }
-}
 
 /// What the source can do.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +52,7 @@ pub(super) struct State {
     source: Arc<dyn Source>,
     abilities: Abilities,
     heaps: SizedHeaps,
-    blocks: FxHashMap<u64, Block>,
+    blocks: Blocks,
     pending: PendingBlocks,
     queues: Queues,
     accounting: Accounting,
@@ -101,6 +70,7 @@ impl State {
         let policy = ServingPolicy::DEVICE;
         let accounting = Accounting::new(&options);
         let observer = options.learner.map(|learner| Observer::new(learner, options.find_steps, &policy));
+        let heaps = SizedHeaps::new(&source).map_err(Error::Source)?;
         let mut state = Self {
             abilities: Abilities {
                 queues: description.queued,
@@ -108,9 +78,9 @@ impl State {
                 granularity: description.granularity.get(),
                 aliases: description.aliases,
             },
-            heaps: SizedHeaps::new(&source).map_err(Error::Source)?,
+            blocks: Blocks::new(&heaps),
+            heaps,
             source,
-            blocks: FxHashMap::default(),
             pending: PendingBlocks::default(),
             queues: Queues::default(),
             accounting,
@@ -155,8 +125,8 @@ impl State {
         }
         self.meet(request.stream);
         self.poll(FEW);
-        let taken = bytes.next_multiple_of(UNIT);
-        let size = SizeClass::of(taken, align);
+        let size = SizeClass::of(bytes, align);
+        let taken = bytes.next_multiple_of(UNIT).max(size.smallest());
         let offset = self.place(size, taken, align, request)?;
         let sized = self.heaps.of_mut(size);
         sized.heap.take(offset, taken);
@@ -339,12 +309,7 @@ impl State {
 }
 
 /// The block at an address that was handed out and not freed.
-fn live<'a>(
-    blocks: &'a FxHashMap<u64, Block>,
-    plans: &PlanServer,
-    heaps: &SizedHeaps,
-    address: Address,
-) -> Result<&'a Block, Error> {
+fn live<'a>(blocks: &'a Blocks, plans: &PlanServer, heaps: &SizedHeaps, address: Address) -> Result<&'a Block, Error> {
     match blocks.get(&address.0) {
         Some(block) if !block.pending => Ok(block),
         Some(_) => Err(Error::DoubleFree { address }),

@@ -42,6 +42,8 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     queues: BTreeMap<StreamId, Queue>,
+    /// The stream that was met last.
+    last: Option<StreamId>,
     /// How far in the second's queue the first waits.
     held: FxHashMap<(StreamId, StreamId), Position>,
 }
@@ -49,6 +51,10 @@ pub(super) struct Queues {
 impl Queues {
     /// Notes that `stream` is used. Says whether it is the second: from then on frees are kept.
     pub(super) fn meet(&mut self, stream: StreamId) -> bool {
+        if self.last == Some(stream) {
+            return false;
+        }
+        self.last = Some(stream);
         if self.queues.contains_key(&stream) {
             return false;
         }

@@ -5,6 +5,7 @@ mod curve;
 mod latency;
 mod plans;
 mod program;
+mod stepless;
 mod text;
 mod threads;
 mod traces;

@@ -6,7 +6,7 @@ use lowtide_core::Bytes;
 use lowtide_memory::{Error as SourceError, Span};
 use rustc_hash::FxHashSet;
 
-use super::{HandleIndex, Heap};
+use super::{HandleIndex, Heap, LISTED};
 use crate::arena::accounting::Accounting;
 
 /// At most this many second addresses are kept over a step's end.
@@ -24,7 +24,7 @@ pub(super) struct AliasRun {
 impl Heap {
     /// Whether more second addresses are kept than are worth it.
     pub(in crate::arena) fn has_too_many_aliases(&self) -> bool {
-        self.shared.len() > 2 * KEPT_ALIASES
+        self.shared > 2 * KEPT_ALIASES
     }
 
     /// Makes a run of at least `bytes`: by new handles as far as the allowance goes, by aliases
@@ -104,7 +104,6 @@ impl Heap {
             }
             accounting.mapped();
             self.add_place(index, at);
-            self.free.insert(at..at + length);
             at += length;
             self.alias_runs.insert(start, AliasRun { end: at, limit });
         }
@@ -132,14 +131,19 @@ impl Heap {
         Ok(start)
     }
 
-    pub(super) fn add_place(&mut self, index: HandleIndex, at: u64) {
+    /// Gives a handle that is free another address.
+    fn add_place(&mut self, index: HandleIndex, at: u64) {
         let Some(handle) = self.handles[index.0 as usize].as_mut() else { return };
-        handle.places.push(at);
-        if handle.places.len() == 2 {
-            self.shared.insert(handle.places[0], index);
+        let bytes = handle.bytes;
+        if let Some(oldest) = handle.places.len().checked_sub(LISTED).filter(|&oldest| oldest > 0) {
+            let place = handle.places[oldest];
+            self.free.remove(place..place + bytes);
         }
-        self.shared.insert(at, index);
+        handle.places.push(at);
+        self.shared += if handle.places.len() == 2 { 2 } else { 1 };
+        self.free.insert(at..at + bytes);
         self.places.insert(at, index);
+        self.map(at, bytes, Some(index));
     }
 
     /// Takes a second address from a handle that is not in use through it. The caller knows that queued work is done.
@@ -151,16 +155,22 @@ impl Heap {
         }
         self.source.decommit(Span::new(self.span.start + at, Bytes::new(handle.bytes)))?;
         accounting.unmapped();
-        if handle.users == 0 && !handle.places.iter().any(|place| self.lent.contains_key(place)) {
-            self.free.remove(at..at + handle.bytes);
-        }
+        let bytes = handle.bytes;
+        let was_listed = handle.is_idle() && handle.listed().any(|place| place == at);
         handle.places.retain(|&place| place != at);
-        self.places.remove(&at);
-        self.shared.remove(&at);
-        if handle.places.len() == 1 {
-            self.shared.remove(&handle.places[0]);
+        if was_listed {
+            self.free.remove(at..at + bytes);
+            if let Some(oldest) = handle.places.len().checked_sub(LISTED).filter(|&oldest| oldest > 0) {
+                let place = handle.places[oldest];
+                self.free.insert(place..place + bytes);
+            }
+        }
+        self.shared -= if handle.is_shared() { 1 } else { 2 };
+        if !handle.is_shared() {
             handle.users = 0;
         }
+        self.places.remove(&at);
+        self.map(at, bytes, None);
         Ok(())
     }
 

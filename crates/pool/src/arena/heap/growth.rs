@@ -67,7 +67,7 @@ impl Heap {
     ) -> Result<(), SourceError> {
         self.source.commit(Span::new(self.address(at), Bytes::new(bytes)))?;
         accounting.created(bytes);
-        let handle = Handle { bytes, places: vec![at], users: 0, active: at };
+        let handle = Handle::new(bytes, at);
         let index = if let Some(index) = self.vacant.pop() {
             self.handles[index.0 as usize] = Some(handle);
             index
@@ -76,6 +76,7 @@ impl Heap {
             HandleIndex(self.handles.len() as u32 - 1)
         };
         self.places.insert(at, index);
+        self.map(at, bytes, Some(index));
         self.free.insert(at..at + bytes);
         Ok(())
     }
@@ -153,6 +154,7 @@ impl Heap {
         accounting.destroyed(bytes);
         self.free.remove(place..place + bytes);
         self.places.remove(&place);
+        self.map(place, bytes, None);
         self.handles[index.0 as usize] = None;
         self.vacant.push(index);
         Ok(bytes)

@@ -1,6 +1,7 @@
 //! Handles that a heap lends: to the memory of a plan, which uses what is free around blocks that stay and whole free handles, or to
 //! nobody, while they wait to be given back.
 
+use lowtide_core::ranges::FreeRuns;
 use rustc_hash::FxHashSet;
 
 use super::{HandleIndex, Heap};
@@ -38,7 +39,7 @@ impl Heap {
             .filter_map(|(number, handle)| {
                 let (index, handle) = (HandleIndex(number as u32), handle.as_ref()?);
                 let place = if handle.places.len() > 1 { handle.active } else { handle.places[0] };
-                let held = !free_handles.contains(&index) && !self.lent.contains_key(&place);
+                let held = !free_handles.contains(&index) && !handle.is_lent;
                 held.then(|| Holder { index, place, bytes: handle.bytes, free: self.free_within(place, handle.bytes) })
             })
             .collect();
@@ -66,17 +67,16 @@ impl Heap {
     /// Lends a handle: what is free in it, and what its blocks leave, is the borrower's.
     pub(in crate::arena) fn lend(&mut self, holder: &Holder) {
         let (start, end) = (holder.place, holder.place + holder.bytes);
-        if holder.free == holder.bytes
-            && let Some(handle) = &self.handles[holder.index.0 as usize]
-        {
-            for &other in handle.places.iter().filter(|&&other| other != start) {
-                self.free.remove(other..other + handle.bytes);
-            }
-        }
         for (from, to) in self.free_parts(start, end) {
             self.free.remove(from..to);
         }
         self.lent.insert(start, end);
+        let Some(handle) = &mut self.handles[holder.index.0 as usize] else { return };
+        if handle.is_idle() {
+            self.relisted.extend(handle.listed_beside(start));
+        }
+        handle.is_lent = true;
+        self.relist(FreeRuns::remove);
     }
 
     /// Takes a lent handle back. `blocks` are those that lie in it.
@@ -88,12 +88,11 @@ impl Heap {
             at = at.max(start + bytes);
         }
         self.free.insert(at..end);
-        if !blocks.is_empty() {
-            return;
-        }
-        let Some(handle) = &self.handles[holder.index.0 as usize] else { return };
-        for &other in handle.places.iter().filter(|&&other| other != holder.place) {
-            self.free.insert(other..other + handle.bytes);
+        let Some(handle) = &mut self.handles[holder.index.0 as usize] else { return };
+        handle.is_lent = false;
+        if handle.is_idle() {
+            self.relisted.extend(handle.listed_beside(holder.place));
+            self.relist(FreeRuns::insert);
         }
     }
 }

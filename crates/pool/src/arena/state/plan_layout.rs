@@ -8,7 +8,8 @@ use lowtide_learn::{Carried, StepPlan};
 use lowtide_memory::Error as SourceError;
 use rustc_hash::FxHashMap;
 
-use super::{Block, Home, State};
+use super::State;
+use super::blocks::{Block, Home};
 use crate::arena::heap::Holder;
 use crate::arena::plan_memory::{Loan, PlanMemory};
 use crate::arena::sized_heaps::SizeClass;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use lowtide_core::{Bytes, StreamId};
 use lowtide_learn::{Slot, StepPlan};
 use lowtide_memory::Error as SourceError;
-use rustc_hash::FxHashMap;
 
+use super::State;
+use super::blocks::{Block, Blocks, Home};
 use super::plan_layout::Built;
-use super::{Block, Home, State};
 use crate::arena::accounting::Accounting;
 use crate::arena::plan_memory::{Loan, PlanMemory};
 use crate::pool::{Address, Request};
@@ -245,17 +245,13 @@ impl State {
 }
 
 /// A slot that is in use becomes a block, unless it is one already.
-fn keep_planned(
-    served: &ServedPlan,
-    slot: &Slot,
-    offset: u64,
-    blocks: &mut FxHashMap<u64, Block>,
-    accounting: &mut Accounting,
-) {
-    blocks.entry(served.address(offset).0).or_insert_with(|| {
+fn keep_planned(served: &ServedPlan, slot: &Slot, offset: u64, blocks: &mut Blocks, accounting: &mut Accounting) {
+    let address = served.address(offset).0;
+    if !blocks.contains_key(&address) {
         accounting.take(slot.bytes.get());
-        Block::new(offset, slot.bytes.get(), Home::Plan(served.number()), slot.lane.stream)
-    });
+        let home = Home::Plan(served.number());
+        blocks.insert(address, Block::new(offset, slot.bytes.get(), home, slot.lane.stream));
+    }
 }
 
 /// The ranges on the memory of the plan of a number on which blocks lie that are the arena's own.

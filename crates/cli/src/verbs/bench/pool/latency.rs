@@ -1,5 +1,6 @@
 //! How long a block takes on one thread: every pair of asking for one and freeing another is measured on its own, and
-//! the time of looking at the clock taken off.
+//! the time of looking at the clock taken off. A plan serves the steps of the first program; the others never repeat, and
+//! are served by all that a framework's hooks call.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,22 +8,58 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::program::{ALIVE, Opened, Server, sizes};
+use super::stepless::Stepless;
 use crate::Failure;
 use crate::console::progress;
 use crate::planning::solving::was_interrupted;
 
-/// Pairs that are measured.
+/// Pairs that are measured of the program of steps, and of each of the others.
 const PAIRS: usize = 1_000_000;
+const STEPLESS_PAIRS: usize = 300_000;
 const PAIRS_OF_A_STEP: usize = 200;
 /// Steps before anything is measured: a plan is served by then.
 const WARM_UP: usize = 20;
+/// Pairs before anything is measured of a program without steps: calls of the driver are rationed by then.
+const STEPLESS_WARM_UP: usize = 300_000;
 
-/// What is to be reached from a plan.
-const TARGET: Target = Target { p50_ns: 150, p99_ns: 1_000 };
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Program {
+    /// Steps that repeat.
+    Steps,
+    /// A block of one size, again and again.
+    OneSize,
+    /// Many blocks alive, of sizes that never come again.
+    RandomSizes,
+}
+
+impl Program {
+    const ALL: [Self; 3] = [Self::Steps, Self::OneSize, Self::RandomSizes];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::OneSize => "one size",
+            Self::RandomSizes => "400 alive, random sizes",
+        }
+    }
+
+    /// What a server is to reach.
+    fn target(self, server: Server) -> Option<Target> {
+        match (self, server) {
+            (Self::Steps, Server::Planned) => Some(Target { p50_ns: 150, p99_ns: Some(1_000) }),
+            (Self::OneSize, Server::Planned | Server::Arena) => Some(Target { p50_ns: 600, p99_ns: None }),
+            (Self::RandomSizes, Server::Planned | Server::Arena) => Some(Target { p50_ns: 1_000, p99_ns: None }),
+            _ => None,
+        }
+    }
+}
 
 /// What one server takes for a pair, in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Row {
+    pub program: Program,
     pub server: Server,
     pub pairs: usize,
     pub p50_ns: u64,
@@ -30,6 +67,8 @@ pub(super) struct Row {
     pub mean_ns: f64,
     /// The part of the blocks that a plan had, while it was measured.
     pub hit_rate: Option<f64>,
+    /// Handles that were created, mapped, unmapped or given back while it was measured.
+    pub driver_calls: Option<u64>,
     pub target: Option<Target>,
 }
 
@@ -37,23 +76,29 @@ pub(super) struct Row {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Target {
     pub p50_ns: u64,
-    pub p99_ns: u64,
+    pub p99_ns: Option<u64>,
 }
 
-/// Measures every server; ends early after Ctrl-C.
+/// Measures every program on every server; ends early after Ctrl-C.
 pub(super) fn measure() -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for server in Server::ALL {
-        if was_interrupted() {
-            break;
+    for program in Program::ALL {
+        for server in Server::ALL {
+            if was_interrupted() {
+                return Ok(rows);
+            }
+            let _line = progress::Doing::new(&format!("measuring the latency of {}", server.name()));
+            rows.push(match program {
+                Program::Steps => measure_steps(server)?,
+                Program::OneSize => measure_stepless(program, Stepless::one_size(), server)?,
+                Program::RandomSizes => measure_stepless(program, Stepless::random_sizes(), server)?,
+            });
         }
-        let _line = progress::Doing::new(&format!("measuring the latency of {}", server.name()));
-        rows.push(row(server)?);
     }
     Ok(rows)
 }
 
-fn row(server: Server) -> Result<Row, Failure> {
+fn measure_steps(server: Server) -> Result<Row, Failure> {
     let opened = server.open()?;
     let sizes = sizes(PAIRS_OF_A_STEP, 0);
     let mut ignored = Vec::new();
@@ -61,26 +106,63 @@ fn row(server: Server) -> Result<Row, Failure> {
         step(&opened, &sizes, &mut ignored)?;
         ignored.clear();
     }
-    let before = opened.served();
-    let mut times: Vec<Duration> = Vec::with_capacity(PAIRS);
+    let before = Counted::of(&opened);
+    let mut times = Vec::with_capacity(PAIRS);
     while times.len() < PAIRS && !was_interrupted() {
         step(&opened, &sizes, &mut times)?;
     }
-    let after = opened.served();
-    let overhead = clock_time();
-    let mut times: Vec<u64> = times.iter().map(|time| time.saturating_sub(overhead).as_nanos() as u64).collect();
-    times.sort_unstable();
-    let at = |part: f64| times.get((times.len() as f64 * part) as usize).copied().unwrap_or_default();
-    let (hits, misses) = (after.0 - before.0, after.1 - before.1);
-    Ok(Row {
-        server,
-        pairs: times.len(),
-        p50_ns: at(0.5),
-        p99_ns: at(0.99),
-        mean_ns: times.iter().sum::<u64>() as f64 / times.len().max(1) as f64,
-        hit_rate: (server == Server::Planned).then(|| hits as f64 / (hits + misses).max(1) as f64),
-        target: (server == Server::Planned).then_some(TARGET),
-    })
+    Ok(before.row(Program::Steps, server, &opened, &times))
+}
+
+fn measure_stepless(program: Program, mut stepless: Stepless, server: Server) -> Result<Row, Failure> {
+    let opened = server.open_hooked();
+    stepless.begin(&opened)?;
+    for _ in 0..STEPLESS_WARM_UP {
+        stepless.turn(&opened)?;
+    }
+    let before = Counted::of(&opened);
+    let mut times = Vec::with_capacity(STEPLESS_PAIRS);
+    while times.len() < STEPLESS_PAIRS && !was_interrupted() {
+        times.push(stepless.turn(&opened)?);
+    }
+    let row = before.row(program, server, &opened, &times);
+    stepless.end(&opened)?;
+    Ok(row)
+}
+
+/// What a server had counted before it was measured.
+struct Counted {
+    hits: u64,
+    misses: u64,
+    driver_calls: Option<u64>,
+}
+
+impl Counted {
+    fn of(opened: &Opened) -> Self {
+        let (hits, misses) = opened.served();
+        Self { hits, misses, driver_calls: opened.driver_calls() }
+    }
+
+    /// What was measured since, as a row.
+    fn row(&self, program: Program, server: Server, opened: &Opened, times: &[Duration]) -> Row {
+        let after = Self::of(opened);
+        let overhead = clock_time();
+        let mut times: Vec<u64> = times.iter().map(|time| time.saturating_sub(overhead).as_nanos() as u64).collect();
+        times.sort_unstable();
+        let at = |part: f64| times.get((times.len() as f64 * part) as usize).copied().unwrap_or_default();
+        let (hits, misses) = (after.hits - self.hits, after.misses - self.misses);
+        Row {
+            program,
+            server,
+            pairs: times.len(),
+            p50_ns: at(0.5),
+            p99_ns: at(0.99),
+            mean_ns: times.iter().sum::<u64>() as f64 / times.len().max(1) as f64,
+            hit_rate: (server == Server::Planned).then(|| hits as f64 / (hits + misses).max(1) as f64),
+            driver_calls: after.driver_calls.zip(self.driver_calls).map(|(after, before)| after - before),
+            target: program.target(server),
+        }
+    }
 }
 
 /// Plays a step, and measures every pair in which a block is asked for and one is freed.

@@ -1,5 +1,5 @@
-//! The program that speed is measured with: steps in which every thread asks for the same blocks in the same order, a few
-//! alive at once, and the arenas and the rival that serve it.
+//! Who serves the programs that speed is measured with, and the one that is made of steps: every thread asks for the same
+//! blocks in the same order, a few alive at once.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use lowtide_core::ThreadId;
 use lowtide_core::random::Random;
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_learn::LearnerOptions;
-use lowtide_memory::{Simulated, SimulatedOptions};
-use lowtide_pool::{Address, Arena, ArenaOptions, Pool, Request};
+use lowtide_memory::{Simulated, SimulatedOptions, Source};
+use lowtide_pool::{Address, Arena, ArenaOptions, Fleet, FleetOptions, Pool, Request};
+use lowtide_replay::TorchOptions;
 use serde::Serialize;
 
 use crate::Failure;
@@ -20,6 +21,10 @@ const ALIGN: u64 = 512;
 const SMALLEST: u64 = 1 << 10;
 /// The largest block is this many times the smallest.
 const DOUBLINGS: u32 = 8;
+/// The device of a fleet that serves.
+const DEVICE: u32 = 0;
+/// After so many allocations without a step, a framework's hooks let steps be found by their period.
+const PATIENCE: u64 = 1 << 15;
 
 /// Who serves the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -44,72 +49,102 @@ impl Server {
         }
     }
 
-    /// Makes it ready.
+    /// Makes it ready for a program of steps, by the arena's own functions.
     pub fn open(self) -> Result<Opened, Failure> {
-        let learner =
-            (self == Self::Planned).then(|| LearnerOptions { background: false, ..LearnerOptions::default() });
         if self == Self::Malloc {
-            return Ok(Opened { arena: None });
+            return Ok(Opened::Malloc);
         }
         let failed = |error: &dyn std::fmt::Display| Failure::Fault(format!("the arena cannot be made: {error}"));
         let source = Simulated::new(SimulatedOptions::default()).map_err(|error| failed(&error))?;
-        let options = ArenaOptions { learner, ..ArenaOptions::default() };
-        let arena = Arena::new(Arc::new(source), options).map_err(|error| failed(&error))?;
-        Ok(Opened { arena: Some(arena) })
+        let options = ArenaOptions { learner: self.learner(false), ..ArenaOptions::default() };
+        Arena::new(Arc::new(source), options).map(Opened::Arena).map_err(|error| failed(&error))
+    }
+
+    /// Makes it ready as a framework's hooks find it: by all that they call, with the settings of a long run.
+    pub fn open_hooked(self) -> Opened {
+        if self == Self::Malloc {
+            return Opened::Malloc;
+        }
+        let find_steps = Some(PATIENCE);
+        let arena = ArenaOptions { learner: self.learner(true), find_steps, ..ArenaOptions::long_running() };
+        let open = |_| Simulated::new(SimulatedOptions::default()).map(|device| Arc::new(device) as Arc<dyn Source>);
+        let options = FleetOptions { arena, ..FleetOptions::default() };
+        Opened::Fleet(Fleet::new(Box::new(open), |source| TorchOptions::default().pool(source), options))
+    }
+
+    fn learner(self, background: bool) -> Option<LearnerOptions> {
+        (self == Self::Planned).then(|| LearnerOptions { background, ..LearnerOptions::default() })
     }
 }
 
 /// A server that is ready.
-pub(super) struct Opened {
-    arena: Option<Arena>,
+pub(super) enum Opened {
+    Arena(Arena),
+    Fleet(Fleet),
+    Malloc,
 }
 
 /// A block, of whichever server.
 pub(super) enum Held {
-    Address(Address),
+    Address(Address, Bytes),
     Memory(Vec<u8>),
 }
 
 impl Opened {
     /// A block of `bytes` for `thread`.
     pub fn alloc(&self, bytes: u64, thread: usize) -> Result<Held, Failure> {
-        let Some(arena) = &self.arena else {
-            return Ok(Held::Memory(black_box(Vec::with_capacity(bytes as usize))));
-        };
         let request = Request {
             bytes: Bytes::new(bytes),
             align: Align::new(ALIGN).unwrap_or(Align::ONE),
             stream: StreamId::default(),
             thread: ThreadId(thread as u64),
         };
-        arena.alloc(&request).map(Held::Address).map_err(|error| fault(&error))
+        let served = match self {
+            Self::Malloc => return Ok(Held::Memory(black_box(Vec::with_capacity(bytes as usize)))),
+            Self::Arena(arena) => arena.alloc(&request),
+            Self::Fleet(fleet) => fleet.alloc_in(DEVICE, &request, None),
+        };
+        served.map(|address| Held::Address(address, request.bytes)).map_err(|error| fault(&error))
     }
 
     /// Takes a block back.
     pub fn free(&self, held: Held) -> Result<(), Failure> {
-        match (held, &self.arena) {
-            (Held::Address(address), Some(arena)) => arena.free(address).map_err(|error| fault(&error)),
+        match (held, self) {
+            (Held::Address(address, _), Self::Arena(arena)) => arena.free(address).map_err(|error| fault(&error)),
+            (Held::Address(address, bytes), Self::Fleet(fleet)) => {
+                fleet.free(DEVICE, address, bytes).map_err(|error| fault(&error))
+            }
             (Held::Memory(memory), _) => {
                 drop(black_box(memory));
                 Ok(())
             }
-            (Held::Address(_), None) => Ok(()),
+            (Held::Address(..), Self::Malloc) => Ok(()),
         }
     }
 
     /// Closes a step.
     pub fn step(&self) {
-        if let Some(arena) = &self.arena {
-            arena.step();
+        match self {
+            Self::Arena(arena) => arena.step(),
+            Self::Fleet(fleet) => fleet.step(),
+            Self::Malloc => {}
         }
     }
 
     /// Blocks that lay where a plan had them, and those that did not.
     pub fn served(&self) -> (u64, u64) {
-        self.arena.as_ref().map_or((0, 0), |arena| {
-            let served = arena.served();
-            (served.hits, served.misses)
-        })
+        let served = match self {
+            Self::Arena(arena) => arena.served(),
+            Self::Fleet(fleet) => fleet.stats(DEVICE).map(|stats| stats.served).unwrap_or_default(),
+            Self::Malloc => return (0, 0),
+        };
+        (served.hits, served.misses)
+    }
+
+    /// Handles that were created, mapped, unmapped or given back, where the driver is asked through a fleet.
+    pub fn driver_calls(&self) -> Option<u64> {
+        let Self::Fleet(fleet) = self else { return None };
+        fleet.stats(DEVICE).map(|stats| stats.calls.handles())
     }
 }
 
@@ -146,6 +181,16 @@ mod tests {
             let held = opened.alloc(4096, 1).unwrap();
             opened.free(held).unwrap();
             opened.step();
+        }
+    }
+
+    #[test]
+    fn what_hooks_find_counts_what_it_asks_of_the_driver() {
+        for server in Server::ALL {
+            let opened = server.open_hooked();
+            let held = opened.alloc(4096, 0).unwrap();
+            opened.free(held).unwrap();
+            assert_eq!(opened.driver_calls().is_some_and(|calls| calls > 0), server != Server::Malloc);
         }
     }
 }

@@ -95,18 +95,25 @@ fn curve_table(rows: &[curve::Row]) -> Vec<Vec<String>> {
 }
 
 fn latency_table(rows: &[latency::Row]) -> Vec<Vec<String>> {
-    let mut table = vec![cells(["", "p50", "p99", "mean", "from the plan", "to reach"])];
+    let mut table = vec![cells(["", "", "p50", "p99", "mean", "from the plan", "driver calls", "to reach"])];
     for row in rows {
         table.push(vec![
+            row.program.name().to_owned(),
             row.server.name().to_owned(),
             format!("{} ns", row.p50_ns),
             format!("{} ns", row.p99_ns),
             format!("{:.0} ns", row.mean_ns),
             row.hit_rate.map_or_else(nothing, percent),
-            row.target.map_or_else(nothing, |target| format!("p50 {} ns, p99 {} ns", target.p50_ns, target.p99_ns)),
+            count(row.driver_calls),
+            row.target.map_or_else(nothing, latency_target),
         ]);
     }
     table
+}
+
+fn latency_target(target: latency::Target) -> String {
+    let p99 = target.p99_ns.map(|p99| format!(", p99 {p99} ns")).unwrap_or_default();
+    format!("p50 {} ns{p99}", target.p50_ns)
 }
 
 fn threads_table(rows: &[threads::Row]) -> Vec<Vec<String>> {
