@@ -225,7 +225,7 @@ fn a_plan_makes_room_before_more_is_reserved_than_without_it() {
     let (planned, online) = (pool.stats().peak_reserved.get(), other.stats().peak_reserved.get());
     assert!(planned <= online + online / 500, "{planned} of {online}");
     let before = pool.served().hits;
-    for _ in 0..8 {
+    for _ in 0..80 {
         run_step(&pool, &SIZES, 0);
         pool.step();
     }
