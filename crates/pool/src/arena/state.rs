@@ -278,12 +278,7 @@ impl State {
 }
 
 /// The block at an address that was handed out and not freed.
-fn live<'a>(
-    blocks: &'a Blocks,
-    plans: &PlanServer,
-    heaps: &SizedHeaps,
-    address: Address,
-) -> Result<&'a Block, Error> {
+fn live<'a>(blocks: &'a Blocks, plans: &PlanServer, heaps: &SizedHeaps, address: Address) -> Result<&'a Block, Error> {
     match blocks.get(&address.0) {
         Some(block) if !block.pending => Ok(block),
         Some(_) => Err(Error::DoubleFree { address }),

@@ -6,8 +6,8 @@ use lowtide_core::{Bytes, StreamId};
 use lowtide_learn::{Slot, StepPlan};
 use lowtide_memory::Error as SourceError;
 
-use super::blocks::{Block, Blocks, Home};
 use super::State;
+use super::blocks::{Block, Blocks, Home};
 use crate::arena::accounting::Accounting;
 use crate::arena::plan_memory::Piece;
 use crate::pool::{Address, Request};
@@ -152,13 +152,7 @@ impl State {
 }
 
 /// A slot that is in use becomes a block, unless it is one already.
-fn keep_planned(
-    served: &ServedPlan,
-    slot: &Slot,
-    offset: u64,
-    blocks: &mut Blocks,
-    accounting: &mut Accounting,
-) {
+fn keep_planned(served: &ServedPlan, slot: &Slot, offset: u64, blocks: &mut Blocks, accounting: &mut Accounting) {
     let address = served.address(offset).0;
     if !blocks.contains_key(&address) {
         accounting.take(slot.bytes.get());
