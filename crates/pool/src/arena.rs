@@ -12,7 +12,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_learn::{LearnerOptions, Served};
@@ -21,6 +21,7 @@ use lowtide_memory::Source;
 use crate::error::Error;
 use crate::pool::{Address, Pool, Request, Stats, UNIT};
 use crate::serving::{Found, Given, Published};
+use crate::short_lock::ShortLock;
 use state::State;
 
 const UNIT_ALIGN: Align = match Align::new(UNIT) {
@@ -89,7 +90,7 @@ pub struct LiveBlock {
 /// The arena.
 #[derive(Debug)]
 pub struct Arena {
-    state: Mutex<State>,
+    state: ShortLock<State>,
     /// The plan that is served, if one is.
     served: Published,
 }
@@ -99,7 +100,7 @@ impl Arena {
     pub fn new(source: Arc<dyn Source>, options: ArenaOptions) -> Result<Self, Error> {
         let served = Published::default();
         let state = State::new(source, options, Arc::clone(&served))?;
-        Ok(Self { state: Mutex::new(state), served })
+        Ok(Self { state: ShortLock::new(state), served })
     }
 
     /// How many allocations had their place in a plan, and how many did not, in all steps that were closed.
@@ -118,7 +119,7 @@ impl Arena {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -32,6 +32,7 @@ pub mod program;
 mod raw;
 mod segments;
 mod serving;
+mod short_lock;
 mod sync;
 
 pub use arena::{Arena, ArenaOptions, LiveBlock};

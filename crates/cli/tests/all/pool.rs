@@ -45,12 +45,21 @@ fn a_plan_is_held_against_none_with_the_time_to_make_it() {
 fn speed_is_measured_beside_malloc() {
     let json = Folder::new().run(&["bench", "pool", "--json", "--only", "latency"]).json();
     let rows = json["latency"].as_array().unwrap();
-    let servers: Vec<&str> = rows.iter().map(|row| row["server"].as_str().unwrap()).collect();
-    assert_eq!(servers, ["planned", "arena", "malloc"]);
+    let what = |row: &Value| (row["program"].as_str().unwrap().to_owned(), row["server"].as_str().unwrap().to_owned());
+    let measured: Vec<(String, String)> = rows.iter().map(what).collect();
+    let expected = ["steps", "one_size", "random_sizes"]
+        .into_iter()
+        .flat_map(|program| ["planned", "arena", "malloc"].map(|server| (program.to_owned(), server.to_owned())));
+    assert!(measured.iter().cloned().eq(expected), "{measured:?}");
     for row in rows {
         let (p50, p99) = (row["p50_ns"].as_u64().unwrap(), row["p99_ns"].as_u64().unwrap());
-        assert!(p50 <= p99 && row["pairs"].as_u64().unwrap() >= 1_000_000, "{row}");
+        let has_steps = row["program"] == "steps";
+        let least = if has_steps { 1_000_000 } else { 300_000 };
+        assert!(p50 <= p99 && row["pairs"].as_u64().unwrap() >= least, "{row}");
+        assert_eq!(row["driver_calls"].is_u64(), !has_steps && row["server"] != "malloc", "{row}");
     }
+    let targets = [&rows[0], &rows[3], &rows[7]].map(|row| row["target"]["p50_ns"].as_u64());
+    assert_eq!(targets, [Some(150), Some(600), Some(1_000)]);
     assert!(rows[0]["hit_rate"].as_f64().unwrap() > 0.99, "{}", rows[0]);
 }
 

@@ -85,18 +85,25 @@ impl FreeRuns {
         let lower = lower.filter(|lower| lower.end == start);
         let upper = self.runs.get(behind).filter(|upper| upper.start == end);
         let joined = Run { start: lower.map_or(start, |run| run.start), end: upper.map_or(end, |run| run.end) };
-        for gone in lower.into_iter().chain(upper) {
-            self.lengths.remove(gone.length().0);
-        }
-        self.lengths.insert(joined.length());
-        match (before.filter(|_| lower.is_some()), upper) {
-            (Some(at), Some(_)) => {
+        match (before.zip(lower), upper) {
+            (Some((at, lower)), Some(upper)) => {
+                self.lengths.remove(upper.length().0);
+                self.lengths.replace(lower.length().0, joined.length());
                 self.runs.replace_at(at, joined);
                 self.runs.remove_at(behind);
             }
-            (Some(at), None) => self.runs.replace_at(at, joined),
-            (None, Some(_)) => self.runs.replace_at(behind, joined),
-            (None, None) => self.runs.insert_at(behind, joined),
+            (Some((at, lower)), None) => {
+                self.lengths.replace(lower.length().0, joined.length());
+                self.runs.replace_at(at, joined);
+            }
+            (None, Some(upper)) => {
+                self.lengths.replace(upper.length().0, joined.length());
+                self.runs.replace_at(behind, joined);
+            }
+            (None, None) => {
+                self.lengths.insert(joined.length());
+                self.runs.insert_at(behind, joined);
+            }
         }
     }
 
@@ -169,14 +176,18 @@ impl FreeRuns {
         debug_assert!(run.start <= part.start && part.end <= run.end, "a range is taken out beyond its run");
         let lower = Some(Run { start: run.start, end: part.start }).filter(|run| run.start < run.end);
         let upper = Some(Run { start: part.end, end: run.end }).filter(|run| run.start < run.end);
-        self.lengths.remove(run.length().0);
-        for rest in lower.into_iter().chain(upper) {
-            self.lengths.insert(rest.length());
-        }
         match (lower, upper) {
-            (None, None) => self.runs.remove_at(at),
-            (Some(rest), None) | (None, Some(rest)) => self.runs.replace_at(at, rest),
+            (None, None) => {
+                self.lengths.remove(run.length().0);
+                self.runs.remove_at(at);
+            }
+            (Some(rest), None) | (None, Some(rest)) => {
+                self.lengths.replace(run.length().0, rest.length());
+                self.runs.replace_at(at, rest);
+            }
             (Some(lower), Some(upper)) => {
+                self.lengths.replace(run.length().0, lower.length());
+                self.lengths.insert(upper.length());
                 self.runs.replace_at(at, lower);
                 self.runs.insert(upper);
             }

@@ -43,6 +43,17 @@ impl<E: Entry> Chunk<E> {
         let heaviest = heaviest(&entries);
         Some(Self { first, heaviest, entries })
     }
+
+    /// Puts another entry at an index.
+    fn replace(&mut self, index: usize, entry: E) {
+        let gone = std::mem::replace(&mut self.entries[index], entry);
+        self.first = self.entries[0].key();
+        match entry.weight().cmp(&self.heaviest) {
+            Ordering::Less if gone.weight() == self.heaviest => self.heaviest = heaviest(&self.entries),
+            Ordering::Less => {}
+            _ => self.heaviest = entry.weight(),
+        }
+    }
 }
 
 fn heaviest<E: Entry>(entries: &[E]) -> u64 {
@@ -168,14 +179,30 @@ impl<E: Entry> Sorted<E> {
     /// Puts another entry where one is, whose key lies between those beside it. The position stays.
     pub(super) fn replace_at(&mut self, at: Position, entry: E) {
         let Some(Position { chunk, index }) = self.proper(at) else { return };
-        let chunk = &mut self.chunks[chunk];
-        let gone = std::mem::replace(&mut chunk.entries[index], entry);
-        chunk.first = chunk.entries[0].key();
-        match entry.weight().cmp(&chunk.heaviest) {
-            Ordering::Less if gone.weight() == chunk.heaviest => chunk.heaviest = heaviest(&chunk.entries),
-            Ordering::Less => {}
-            _ => chunk.heaviest = entry.weight(),
+        self.chunks[chunk].replace(index, entry);
+    }
+
+    /// Puts another entry, with any key that no entry has, in the place of the one of `key`.
+    pub(super) fn replace(&mut self, key: E::Key, entry: E) {
+        let Some(Position { chunk: number, index }) = self.proper(self.lower(key)) else { return };
+        let wanted = entry.key();
+        let is_above = number == 0 || wanted >= self.chunks[number].first;
+        let is_below = self.chunks.get(number + 1).is_none_or(|next| wanted < next.first);
+        if !(is_above && is_below) {
+            self.remove_at(Position { chunk: number, index });
+            self.insert(entry);
+            return;
         }
+        let chunk = &mut self.chunks[number];
+        let entries = &mut chunk.entries;
+        let mut place = entries.partition_point(|entry| entry.key() < wanted);
+        if place > index {
+            place -= 1;
+            entries[index..=place].rotate_left(1);
+        } else {
+            entries[place..=index].rotate_right(1);
+        }
+        chunk.replace(place, entry);
     }
 
     /// The entries from one position up to another.
@@ -206,7 +233,9 @@ impl<E: Entry> Sorted<E> {
         let lower = &mut self.chunks[chunk];
         let upper = Chunk::of(lower.entries.split_off(MOST / 2));
         lower.heaviest = heaviest(&lower.entries);
-        self.chunks.splice(chunk + 1..chunk + 1, upper);
+        if let Some(upper) = upper {
+            self.chunks.insert(chunk + 1, upper);
+        }
     }
 
     /// Makes a chunk and the next one array where both are short.
@@ -288,8 +317,19 @@ mod tests {
                 sorted.remove(pair.key);
             }
             Ok(place) => {
-                model[place] = pair;
-                sorted.replace_at(sorted.lower(pair.key), pair);
+                let gone = model.remove(place);
+                let other = Pair { key: pair.weight as u16 * 12, ..pair };
+                match model.binary_search_by_key(&other.key, |own| own.key) {
+                    // The key is another's.
+                    Ok(_) => {
+                        model.insert(place, pair);
+                        sorted.replace_at(sorted.lower(pair.key), pair);
+                    }
+                    Err(place) => {
+                        model.insert(place, other);
+                        sorted.replace(gone.key, other);
+                    }
+                }
             }
             Err(place) if !removes => {
                 model.insert(place, pair);

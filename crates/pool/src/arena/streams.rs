@@ -41,7 +41,7 @@ impl Queue {
 /// The queues of all streams.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    queues: BTreeMap<StreamId, Queue>,
+    by_stream: BTreeMap<StreamId, Queue>,
     /// The stream that was met last.
     last: Option<StreamId>,
     /// How far in the second's queue the first waits.
@@ -55,26 +55,26 @@ impl Queues {
             return false;
         }
         self.last = Some(stream);
-        if self.queues.contains_key(&stream) {
+        if self.by_stream.contains_key(&stream) {
             return false;
         }
-        self.queues.insert(stream, Queue::default());
-        self.queues.len() == 2
+        self.by_stream.insert(stream, Queue::default());
+        self.by_stream.len() == 2
     }
 
     /// Whether there is more than one stream.
     pub(super) fn several(&self) -> bool {
-        self.queues.len() > 1
+        self.by_stream.len() > 1
     }
 
     /// The streams that were used.
     pub(super) fn streams(&self) -> Vec<StreamId> {
-        self.queues.keys().copied().collect()
+        self.by_stream.keys().copied().collect()
     }
 
     /// Notes a free on `stream` and says where in its queue that is.
     pub(super) fn freed(&mut self, stream: StreamId, source: &dyn Source) -> Position {
-        let queue = self.queues.entry(stream).or_default();
+        let queue = self.by_stream.entry(stream).or_default();
         queue.freed += 1;
         let position = Position(queue.freed);
         if queue.freed.is_multiple_of(MARK_EVERY) {
@@ -100,7 +100,7 @@ impl Queues {
         if taker == owner || self.held.get(&(taker, owner)).is_some_and(|&held| held >= position) {
             return false;
         }
-        let Some(queue) = self.queues.get_mut(&owner) else { return false };
+        let Some(queue) = self.by_stream.get_mut(&owner) else { return false };
         queue.pass(source);
         queue.passed < position.0
     }
@@ -113,7 +113,7 @@ impl Queues {
         position: Position,
         source: &dyn Source,
     ) -> Result<(), SourceError> {
-        let Some(queue) = self.queues.get_mut(&owner) else { return Ok(()) };
+        let Some(queue) = self.by_stream.get_mut(&owner) else { return Ok(()) };
         if queue.marks.back().is_none_or(|&(last, _)| last < position) {
             queue.marks.push_back((Position(queue.freed), source.mark(owner)?));
         }
@@ -142,7 +142,7 @@ impl Queues {
 
     /// Waits until all queued work is done.
     pub(super) fn finish(&mut self, source: &dyn Source) -> Result<(), SourceError> {
-        for (&stream, queue) in &mut self.queues {
+        for (&stream, queue) in &mut self.by_stream {
             let mark = source.mark(stream)?;
             let waited = source.wait(mark);
             source.forget(mark);
@@ -157,7 +157,7 @@ impl Queues {
 
     /// Asks no more about any mark.
     pub(super) fn forget(&mut self, source: &dyn Source) {
-        for queue in self.queues.values_mut() {
+        for queue in self.by_stream.values_mut() {
             for (_, mark) in queue.marks.drain(..) {
                 source.forget(mark);
             }

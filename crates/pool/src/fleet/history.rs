@@ -13,6 +13,9 @@ use crate::pool::{Address, Request};
 /// How many closed parts are kept.
 const KEPT: usize = 4;
 
+/// How many requests of an older part are folded with each new one: more than come, so that nobody folds a part at once.
+const FOLDED_AT_ONCE: usize = 4;
+
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Alloc { address: Address, bytes: Bytes, stream: StreamId, thread: ThreadId },
@@ -34,8 +37,11 @@ pub(super) struct History {
 
 #[derive(Debug, Default)]
 struct Log {
-    /// Blocks in use before the first part.
+    /// Blocks in use before the part that is being folded.
     before: FxHashMap<Address, (Bytes, StreamId, ThreadId)>,
+    /// The part before the first that is kept, and how much of it is folded.
+    folding: Vec<Entry>,
+    folded: usize,
     parts: VecDeque<Part>,
     open: Vec<Entry>,
 }
@@ -65,6 +71,7 @@ impl History {
     fn push(&self, entry: Entry) {
         let mut log = self.log();
         log.open.push(entry);
+        log.fold(FOLDED_AT_ONCE);
         if log.open.len() >= self.most {
             log.close(None);
         }
@@ -79,18 +86,21 @@ impl Log {
     fn close(&mut self, closes: Option<StepIndex>) {
         let mut entries = Vec::new();
         if self.parts.len() >= KEPT
-            && let Some(mut oldest) = self.parts.pop_front()
+            && let Some(oldest) = self.parts.pop_front()
         {
-            self.fold(&oldest);
-            oldest.entries.clear();
-            entries = oldest.entries;
+            self.fold(usize::MAX);
+            entries = mem::replace(&mut self.folding, oldest.entries);
+            entries.clear();
+            self.folded = 0;
         }
         mem::swap(&mut entries, &mut self.open);
         self.parts.push_back(Part { entries, closes });
     }
 
-    fn fold(&mut self, part: &Part) {
-        for entry in &part.entries {
+    /// Folds up to `most` requests of the part that is no longer kept.
+    fn fold(&mut self, most: usize) {
+        let until = self.folded.saturating_add(most).min(self.folding.len());
+        for entry in &self.folding[self.folded..until] {
             match *entry {
                 Entry::Alloc { address, bytes, stream, thread } => {
                     self.before.insert(address, (bytes, stream, thread));
@@ -100,14 +110,17 @@ impl Log {
                 }
             }
         }
+        self.folded = until;
     }
 }
 
 /// The histories of some devices as one trace, device after device within each step.
 pub(super) fn trace<'a>(histories: impl Iterator<Item = (u32, &'a History)>) -> Trace {
     let mut writer = Writer::default();
-    let logs: Vec<(u32, MutexGuard<'_, Log>)> = histories.map(|(device, history)| (device, history.log())).collect();
-    for (device, log) in &logs {
+    let mut logs: Vec<(u32, MutexGuard<'_, Log>)> =
+        histories.map(|(device, history)| (device, history.log())).collect();
+    for (device, log) in &mut logs {
+        log.fold(usize::MAX);
         let mut before: Vec<_> = log.before.iter().collect();
         before.sort_unstable_by_key(|&(address, _)| *address);
         for (&address, &(bytes, stream, thread)) in before {

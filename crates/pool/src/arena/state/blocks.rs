@@ -74,6 +74,7 @@ pub(super) struct Blocks {
     planned: FxHashMap<u64, Block>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "asked as any map by address is")]
 impl Blocks {
     /// No block, for those heaps.
     pub(super) fn new(heaps: &SizedHeaps) -> Self {

@@ -93,18 +93,22 @@ impl State {
         if !self.queues.several() {
             return Ok(Some(best));
         }
-        let others: Vec<u64> = sized.heap.fitting(bytes, align).map(|(at, _)| at).take(TRIES).collect();
-        for at in std::iter::once(best).chain(others) {
-            if self.waits(size, at, bytes, stream).is_empty() {
-                self.heaps.of_mut(size).freed.cut(at, at + bytes);
-                return Ok(Some(at));
+        let mut place = best;
+        let waits = self.waits(size, best, bytes, stream);
+        if !waits.is_empty() {
+            let others: Vec<u64> =
+                self.heaps.of(size).heap.fitting(bytes, align).map(|(at, _)| at).take(TRIES).collect();
+            match others.into_iter().find(|&at| self.waits(size, at, bytes, stream).is_empty()) {
+                Some(other) => place = other,
+                None => {
+                    for (owner, position) in waits {
+                        self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
+                    }
+                }
             }
         }
-        for (owner, position) in self.waits(size, best, bytes, stream) {
-            self.queues.hold(stream, owner, position, &*self.source).map_err(Error::Source)?;
-        }
-        self.heaps.of_mut(size).freed.cut(best, best + bytes);
-        Ok(Some(best))
+        self.heaps.of_mut(size).freed.cut(place, place + bytes);
+        Ok(Some(place))
     }
 
     /// For whom `stream` has to wait before it uses a range.

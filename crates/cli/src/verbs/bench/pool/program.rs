@@ -57,7 +57,9 @@ impl Server {
         let failed = |error: &dyn std::fmt::Display| Failure::Fault(format!("the arena cannot be made: {error}"));
         let source = Simulated::new(SimulatedOptions::default()).map_err(|error| failed(&error))?;
         let options = ArenaOptions { learner: self.learner(false), ..ArenaOptions::default() };
-        Arena::new(Arc::new(source), options).map(Opened::Arena).map_err(|error| failed(&error))
+        Arena::new(Arc::new(source), options)
+            .map(|arena| Opened::Arena(Box::new(arena)))
+            .map_err(|error| failed(&error))
     }
 
     /// Makes it ready as a framework's hooks find it: by all that they call, with the settings of a long run.
@@ -69,7 +71,8 @@ impl Server {
         let arena = ArenaOptions { learner: self.learner(true), find_steps, ..ArenaOptions::long_running() };
         let open = |_| Simulated::new(SimulatedOptions::default()).map(|device| Arc::new(device) as Arc<dyn Source>);
         let options = FleetOptions { arena, ..FleetOptions::default() };
-        Opened::Fleet(Fleet::new(Box::new(open), |source| TorchOptions::default().pool(source), options))
+        let fleet = Fleet::new(Box::new(open), |source| TorchOptions::default().pool(source), options);
+        Opened::Fleet(Box::new(fleet))
     }
 
     fn learner(self, background: bool) -> Option<LearnerOptions> {
@@ -79,8 +82,8 @@ impl Server {
 
 /// A server that is ready.
 pub(super) enum Opened {
-    Arena(Arena),
-    Fleet(Fleet),
+    Arena(Box<Arena>),
+    Fleet(Box<Fleet>),
     Malloc,
 }
 
