@@ -127,8 +127,8 @@ impl Queues {
 
     /// A mark behind all that is queued now, on every stream; the caller forgets them.
     pub(super) fn mark_all(&self, source: &dyn Source) -> Result<Vec<Mark>, SourceError> {
-        let mut marks = Vec::with_capacity(self.queues.len());
-        for &stream in self.queues.keys() {
+        let mut marks = Vec::with_capacity(self.by_stream.len());
+        for &stream in self.by_stream.keys() {
             match source.mark(stream) {
                 Ok(mark) => marks.push(mark),
                 Err(error) => {
