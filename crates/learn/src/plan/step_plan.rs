@@ -139,7 +139,7 @@ impl StepPlan {
     pub(crate) fn raised(&self, floor: Bytes) -> Self {
         let mut raised = self.clone();
         for offset in raised.slots.iter_mut().filter_map(|slot| slot.offset.as_mut()) {
-            *offset = *offset + floor;
+            *offset += floor;
         }
         (raised.height, raised.bound) = (self.height + floor, self.bound + floor);
         raised

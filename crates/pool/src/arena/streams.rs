@@ -132,7 +132,9 @@ impl Queues {
             match source.mark(stream) {
                 Ok(mark) => marks.push(mark),
                 Err(error) => {
-                    marks.into_iter().for_each(|mark| source.forget(mark));
+                    for mark in marks {
+                        source.forget(mark);
+                    }
                     return Err(error);
                 }
             }

@@ -20,12 +20,10 @@ pub(crate) struct Observer {
     learner: Learner,
     background: bool,
     relearns: bool,
-    /// How often steps were no longer looked for because no plan came of them, and whether they are not now.
+    /// How often steps were no longer looked for because no plan came of them.
     rests: u32,
-    is_resting: bool,
     finder: PeriodFinder,
-    /// After how many more allocations steps are found by their period, because nobody says where they end.
-    finds: Option<u64>,
+    finding: Finding,
     tickets: FxHashMap<u64, Ticket>,
     /// The allocations of the step that is open, and of the last ones, the latest first.
     log: Log,
@@ -37,6 +35,34 @@ pub(crate) struct Observer {
     frees: u64,
     /// Plans that were served and followed.
     trusted: FxHashSet<Signature>,
+}
+
+/// Whether steps are found by their period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Finding {
+    /// No: the program says where they end.
+    Never,
+    /// After so many more allocations, if nobody has said it by then.
+    After(u64),
+    /// After so many more allocations; until then nothing is learned either.
+    RestsFor(u64),
+    Now,
+}
+
+impl Finding {
+    /// What it is after another allocation.
+    fn after_one(self) -> Self {
+        match self {
+            Self::After(0 | 1) | Self::RestsFor(0 | 1) => Self::Now,
+            Self::After(wait) => Self::After(wait - 1),
+            Self::RestsFor(wait) => Self::RestsFor(wait - 1),
+            Self::Never | Self::Now => self,
+        }
+    }
+
+    fn is_resting(self) -> bool {
+        matches!(self, Self::RestsFor(_))
+    }
 }
 
 /// The allocations of a step in order, with the addresses they got.
@@ -62,10 +88,13 @@ impl Observer {
             background: options.background,
             relearns: options.relearn,
             rests: 0,
-            is_resting: false,
             learner: Learner::new(options),
             finder: policy.sizes_kept.map_or_else(PeriodFinder::new, PeriodFinder::keeping),
-            finds,
+            finding: match finds {
+                None => Finding::Never,
+                Some(0) => Finding::Now,
+                Some(wait) => Finding::After(wait),
+            },
             tickets: FxHashMap::default(),
             log: Log::new(),
             earlier: VecDeque::new(),
@@ -88,21 +117,20 @@ impl Observer {
 
     /// Whether steps are found by their period.
     pub(crate) fn finds_steps(&self) -> bool {
-        self.finds == Some(0)
+        self.finding == Finding::Now
     }
 
     /// Whether the program has closed a step itself.
     pub(crate) fn is_marked(&self) -> bool {
-        self.finds.is_none()
+        self.finding == Finding::Never
     }
 
     /// Looks for no steps and learns nothing for a while, each time for longer.
     pub(crate) fn rest_from_finding(&mut self) {
         /// The first rest, in allocations, and how often it is doubled at most.
         const REST: (u64, u32) = (1 << 16, 12);
-        self.finds = Some(REST.0 << self.rests.min(REST.1));
+        self.finding = Finding::RestsFor(REST.0 << self.rests.min(REST.1));
         self.rests += 1;
-        self.is_resting = true;
         self.finder.forget();
         self.tickets.clear();
         self.log.clear();
@@ -111,29 +139,24 @@ impl Observer {
 
     /// Whether every allocation and free has to come by.
     pub(crate) fn attends(&self) -> bool {
-        self.finds.is_some() || self.learner.watching()
+        !self.is_marked() || self.learner.watching()
     }
 
     /// Whether a step ends before this request, where nobody says so.
     pub(crate) fn ends_step(&mut self, request: &Request) -> bool {
-        match &mut self.finds {
-            None => false,
-            // A program whose blocks are all of one size repeats what it frees between them.
-            Some(0) => {
-                let frees = std::mem::take(&mut self.frees).min(MOST_FREES);
-                self.finder.push(lane(request), Bytes::new(request.bytes.get() | frees << FREES_AT))
-            }
-            Some(wait) => {
-                *wait -= 1;
-                self.is_resting &= *wait > 0;
-                false
-            }
+        if self.finding != Finding::Now {
+            self.finding = self.finding.after_one();
+            return false;
         }
+        // A program whose blocks are all of one size repeats what it frees between them.
+        let frees = std::mem::take(&mut self.frees).min(MOST_FREES);
+        self.finder.push(lane(request), Bytes::new(request.bytes.get() | frees << FREES_AT))
     }
 
     /// The program closes a step itself.
     pub(crate) fn mark(&mut self) {
-        if self.finds.take().is_some() {
+        if !self.is_marked() {
+            self.finding = Finding::Never;
             self.finder.forget();
         }
     }
@@ -161,7 +184,7 @@ impl Observer {
         }
         self.log.clear();
         let advice = self.learner.step(served);
-        if self.is_resting {
+        if self.finding.is_resting() {
             self.learner.rest();
         }
         advice

@@ -109,7 +109,7 @@ impl Mixed<'_> {
                         self.trace.events.push(Event { action: Action::Free { block }, ..*event });
                     }
                 }
-                Action::Step { step } if step == StepIndex(1) => self.trace.events.push(*event),
+                Action::Step { step: StepIndex(1) } => self.trace.events.push(*event),
                 _ => {}
             }
         }

@@ -41,6 +41,13 @@ struct Offer {
     end: u64,
 }
 
+/// The free handles that there are, for a plan: those that it gets, behind the ones with blocks on them, and those that it does not need.
+#[derive(Debug)]
+struct Choice {
+    loans: Vec<Loan>,
+    left: Vec<Loan>,
+}
+
 /// What came of giving a plan its memory.
 #[derive(Debug)]
 pub(super) enum Built {
@@ -73,7 +80,7 @@ impl State {
             return self.build_apart(&layout);
         }
         let covers = self.accounting.covers(layout.plan().height.get());
-        let Some((loans, left)) = self.choose(&offer, layout.plan().height.get())? else {
+        let Some(Choice { loans, left }) = self.choose(&offer, layout.plan().height.get())? else {
             return Ok(Built::Impossible);
         };
         let calls = self.plan_memories.calls_for(&loans) + if covers { 2 * left.len() as u64 } else { 0 };
@@ -134,7 +141,7 @@ impl State {
 
     /// The handles that a plan of `height` gets, and those that are free and that it does not need; none where more would have to be
     /// reserved than ever was.
-    fn choose(&mut self, offer: &Offer, height: u64) -> Result<Option<(Vec<Loan>, Vec<Loan>)>, SourceError> {
+    fn choose(&mut self, offer: &Offer, height: u64) -> Result<Option<Choice>, SourceError> {
         let height = height.next_multiple_of(self.abilities.granularity);
         let mut missing = height.saturating_sub(offer.end);
         let mut loans = offer.loans.clone();
@@ -148,7 +155,7 @@ impl State {
             }
         }
         if missing == 0 {
-            return Ok(Some((loans, left)));
+            return Ok(Some(Choice { loans, left }));
         }
         // The smallest that is enough comes last.
         let smallest = left.iter().rposition(|loan| loan.holder.bytes >= missing);
@@ -159,7 +166,7 @@ impl State {
         let would_exceed = self.accounting.reserved() + missing > self.accounting.peak_reserved();
         if let Some(place) = smallest.filter(|&place| is_close(place) || would_exceed && !makes_room) {
             loans.push(left.remove(place));
-            return Ok(Some((loans, left)));
+            return Ok(Some(Choice { loans, left }));
         }
         let leaves: u64 = if makes_room { left.iter().map(|loan| loan.holder.bytes).sum() } else { 0 };
         let most = self.accounting.peak_reserved();
@@ -177,7 +184,7 @@ impl State {
         };
         let new: Vec<Loan> = self.free_loans().into_iter().filter(is_new).collect();
         loans.extend(new);
-        Ok(Some((loans, left)))
+        Ok(Some(Choice { loans, left }))
     }
 
     /// The handles in which no block lies, the largest first.
