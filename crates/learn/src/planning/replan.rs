@@ -42,7 +42,7 @@ pub struct Replanning {
 
 impl Replanning {
     /// The plan, and what it is to be made around.
-    pub fn question(&self) -> (&StepPlan, &[Carried]) {
+    pub fn question(&self) -> (&Arc<StepPlan>, &[Carried]) {
         (&self.plan, &self.carried)
     }
 

@@ -39,6 +39,8 @@ struct Handle {
     active: u64,
     /// Whether what is free in it is not this heap's to use.
     is_lent: bool,
+    /// What tells it from all others of its heap, also from those that had its place.
+    serial: u64,
 }
 
 /// Under how many addresses beside the first a free handle is listed. Older ones are rarely of use, and each is two changes of
@@ -46,8 +48,8 @@ struct Handle {
 const LISTED: usize = 6;
 
 impl Handle {
-    fn new(bytes: u64, place: u64) -> Self {
-        Self { bytes, places: vec![place], users: 0, active: place, is_lent: false }
+    fn new(bytes: u64, place: u64, serial: u64) -> Self {
+        Self { bytes, places: vec![place], users: 0, active: place, is_lent: false, serial }
     }
 
     /// Whether it has several addresses.
@@ -100,6 +102,8 @@ pub(super) struct Heap {
     aliases: bool,
     handles: Vec<Option<Handle>>,
     vacant: Vec<HandleIndex>,
+    /// How many handles there ever were.
+    made: u64,
     /// Which handle begins at an address.
     places: BTreeMap<u64, HandleIndex>,
     /// Which handle is under an address.
@@ -137,6 +141,7 @@ impl Heap {
             granularity,
             handles: Vec::new(),
             vacant: Vec::new(),
+            made: 0,
             places: BTreeMap::new(),
             table: AddressTable::new(granularity),
             shared: 0,

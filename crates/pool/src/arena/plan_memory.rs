@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Error as SourceError, Mark, Source, Span};
+use rustc_hash::FxHashSet;
 
 use super::accounting::Accounting;
 use super::heap::Holder;
@@ -24,9 +25,9 @@ pub(super) struct Loan {
 }
 
 impl Loan {
-    /// Whether both are of the same handle.
-    fn is_of(&self, other: &Self) -> bool {
-        self.size == other.size && self.holder.index == other.holder.index
+    /// What tells its handle from all others.
+    pub(super) fn handle(&self) -> (SizeClass, u64) {
+        (self.size, self.holder.serial)
     }
 }
 
@@ -55,7 +56,7 @@ pub(super) struct PlanMemory {
     pieces: Vec<Piece>,
     end: u64,
     number: u64,
-    /// What was queued when the last handle was taken back; none where that is not known.
+    /// What was queued when a handle was last taken back; none where that is not known.
     marks: Option<Vec<Mark>>,
 }
 
@@ -104,7 +105,7 @@ impl PlanMemory {
         let is_there = |(piece, loan): (&Piece, &Loan)| {
             let is_next = piece.at == at;
             at += piece.bytes;
-            is_next && piece.loan.is_some_and(|own| own.is_of(loan))
+            is_next && piece.loan.is_some_and(|own| own.handle() == loan.handle())
         };
         self.pieces.len() == loans.len() && self.pieces.iter().zip(loans).all(is_there)
     }
@@ -150,9 +151,9 @@ impl PlanMemory {
         outcome
     }
 
-    /// Whether one of `loans` lies under it and is not lent to it.
-    fn has_any(&self, loans: &[Loan]) -> bool {
-        let is_any = |own: &Loan| loans.iter().any(|loan| own.is_of(loan));
+    /// Whether one of `handles` lies under it and is not lent to it.
+    fn has_any(&self, handles: &FxHashSet<(SizeClass, u64)>) -> bool {
+        let is_any = |loan: &Loan| handles.contains(&loan.handle());
         self.pieces.iter().any(|piece| !piece.is_held && piece.loan.as_ref().is_some_and(is_any))
     }
 
@@ -160,10 +161,9 @@ impl PlanMemory {
         self.pieces.iter().all(|piece| !piece.is_held)
     }
 
-    /// Whether nothing uses its addresses any more, queued work included.
+    /// Whether queued work is done with what was taken back of it.
     fn is_done(&self) -> bool {
-        let passed = |marks: &Vec<Mark>| marks.iter().all(|&mark| self.source.passed(mark));
-        self.is_idle() && self.marks.as_ref().is_some_and(passed)
+        self.marks.as_ref().is_some_and(|marks| marks.iter().all(|&mark| self.source.passed(mark)))
     }
 
     fn forget_marks(&mut self) {
@@ -193,12 +193,14 @@ pub(super) struct PlanMemories {
 
 impl PlanMemories {
     /// The memory that has just `loans` under it and on which no block lies, if there is one: it is the caller's.
-    pub(super) fn reuse(&mut self, loans: &[Loan], has_blocks: impl Fn(u64) -> bool) -> Option<PlanMemory> {
-        let place = self
-            .list
-            .iter()
-            .position(|memory| memory.is_of(loans) && memory.is_idle() && !has_blocks(memory.number))?;
+    pub(super) fn reuse(&mut self, loans: &[Loan]) -> Option<PlanMemory> {
+        let place = self.list.iter().position(|memory| memory.is_of(loans) && memory.is_idle())?;
         Some(self.list.remove(place))
+    }
+
+    /// Whether so many are kept, because none can be given up yet, that there should be no other.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() > 2 * KEPT
     }
 
     /// How many calls it takes to put `loans` under a plan.
@@ -220,43 +222,50 @@ impl PlanMemories {
         self.list.push(memory);
     }
 
-    /// Ends the loans of plans that are not served, but for those on which blocks lie. `used` gives the ranges in use on the memory
-    /// of a number.
-    pub(super) fn end_loans(&mut self, is_serving: bool, used: impl Fn(u64) -> Vec<(u64, u64)>) -> Vec<(u64, Loan)> {
+    /// Ends the loans of plans that are not served, but for those on which blocks lie, and marks what is queued on their memory. `used`
+    /// gives the ranges in use on the memory of a number.
+    pub(super) fn end_loans(
+        &mut self,
+        is_serving: bool,
+        used: impl Fn(u64) -> Vec<(u64, u64)>,
+        mark_all: impl Fn() -> Result<Vec<Mark>, SourceError>,
+    ) -> Vec<(u64, Loan)> {
         let unserved = self.unserved(is_serving);
-        let lending = self.list[..unserved].iter_mut().filter(|memory| !memory.is_idle());
-        lending.flat_map(|memory| memory.end_loans(&used(memory.number))).collect()
-    }
-
-    /// Marks what is queued on memories whose last handle was taken back.
-    pub(super) fn mark_idle(&mut self, is_serving: bool, mark_all: impl Fn() -> Result<Vec<Mark>, SourceError>) {
-        let unserved = self.unserved(is_serving);
-        for memory in self.list[..unserved].iter_mut().filter(|memory| memory.is_idle() && memory.marks.is_none()) {
-            // What cannot be marked is waited for when its addresses are taken away.
-            memory.marks = mark_all().ok();
+        let mut all = Vec::new();
+        for memory in self.list[..unserved].iter_mut().filter(|memory| !memory.is_idle()) {
+            let ended = memory.end_loans(&used(memory.number));
+            if !ended.is_empty() {
+                memory.forget_marks();
+                // What cannot be marked is waited for when its addresses are taken away.
+                memory.marks = mark_all().ok();
+            }
+            all.extend(ended);
         }
+        all
     }
 
     /// Gives up the oldest memories that nothing uses any more, where there are too many.
     pub(super) fn forget_old(&mut self, is_serving: bool, accounting: &mut Accounting) {
         while self.unserved(is_serving) > KEPT {
             let unserved = self.unserved(is_serving);
-            let Some(place) = self.list[..unserved].iter().position(PlanMemory::is_done) else { return };
+            let is_over = |memory: &PlanMemory| memory.is_idle() && memory.is_done();
+            let Some(place) = self.list[..unserved].iter().position(is_over) else { return };
             if self.list[place].unmap(accounting).is_err() {
                 return;
             }
-            self.list.remove(place);
+            let memory = self.list.remove(place);
+            self.freed.cut(memory.span.start, memory.span.end());
         }
     }
 
     /// Whether queued work is done on all memories that have any of `loans` under them.
     pub(super) fn is_done_over(&self, loans: &[Loan], is_serving: bool) -> bool {
-        let over = self.list[..self.unserved(is_serving)].iter().filter(|memory| memory.has_any(loans));
+        let handles = loans.iter().map(Loan::handle).collect();
+        let over = self.list[..self.unserved(is_serving)].iter().filter(|memory| memory.has_any(&handles));
         over.into_iter().all(PlanMemory::is_done)
     }
 
-    /// Takes away all addresses that no plan has any more, of handles of which nothing else is left then. The caller knows that queued
-    /// work is done. What the source does not take stays, and its last error is returned.
+    /// Takes away what is under addresses that no plan has any more. The caller knows that queued work is done. What the source does not take stays, and its last error is returned.
     pub(super) fn unmap(&mut self, is_serving: bool, accounting: &mut Accounting) -> Result<(), SourceError> {
         self.unmap_where(is_serving, |_| true, accounting)
     }
@@ -268,7 +277,8 @@ impl PlanMemories {
         is_serving: bool,
         accounting: &mut Accounting,
     ) -> Result<(), SourceError> {
-        self.unmap_where(is_serving, |memory| memory.has_any(loans), accounting)
+        let handles = loans.iter().map(Loan::handle).collect();
+        self.unmap_where(is_serving, |memory| memory.has_any(&handles), accounting)
     }
 
     fn unmap_where(
@@ -282,10 +292,14 @@ impl PlanMemories {
         for memory in self.list[..unserved].iter_mut().filter(|memory| is_meant(memory)) {
             outcome = memory.unmap(accounting).and(outcome);
         }
-        let mut place = 0;
+        let (mut place, freed) = (0, &mut self.freed);
         self.list.retain(|memory| {
             place += 1;
-            place > unserved || !memory.pieces.is_empty()
+            let stays = place > unserved || !memory.pieces.is_empty();
+            if !stays {
+                freed.cut(memory.span.start, memory.span.end());
+            }
+            stays
         });
         outcome
     }
@@ -304,7 +318,7 @@ impl PlanMemories {
         self.freed.insert(start, end, stream, position);
     }
 
-    /// The memory that is served was freed by `stream`.
+    /// All memory of plans was freed by `stream`.
     pub(super) fn belong_to(&mut self, stream: StreamId, position: Position) {
         for memory in &self.list {
             self.freed.insert(memory.base(), memory.base() + memory.end(), stream, position);

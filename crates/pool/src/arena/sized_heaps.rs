@@ -13,7 +13,7 @@ use super::streams::{Freed, Position};
 const LARGE: u64 = 1 << 20;
 
 /// Which heap a block lies in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum SizeClass {
     Small,
     Large,

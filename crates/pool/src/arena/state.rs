@@ -180,6 +180,7 @@ impl State {
     fn close_step(&mut self) {
         self.close_served_step();
         self.tidy();
+        self.accounting.begin_cost();
     }
 
     /// Nobody has closed a step for long. Where steps are found by their period, they are none of the program's own: what was asked
@@ -207,8 +208,12 @@ impl State {
         let is_warming_up = self.accounting.warming_up() && self.plans.current().is_none();
         if is_warming_up && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
-            let _ = self.unmap_plans();
-            let _ = self.heaps.of_mut(SizeClass::Large).heap.settle(&mut self.accounting);
+            let before = self.accounting.calls();
+            let unmapped = self.unmap_plans();
+            self.accounting.spent_on_plan(before);
+            if unmapped.is_ok() {
+                let _ = self.heaps.of_mut(SizeClass::Large).heap.settle(&mut self.accounting);
+            }
         }
         let has_too_many_aliases = self.heaps.of(SizeClass::Large).heap.has_too_many_aliases();
         if has_too_many_aliases && self.queues.finish(&*self.source).is_ok() {

@@ -206,6 +206,26 @@ fn a_step_that_is_longer_by_one_allocation_misses_that_one_alone() {
 }
 
 #[test]
+fn a_plan_that_an_earlier_run_has_left_is_served_from_the_first_step() {
+    let folder = std::env::temp_dir().join(format!("lowtide-arena-{}", std::process::id()));
+    let options = |background| {
+        let learner = Some(LearnerOptions { background, cache: Some(folder.clone()), ..LearnerOptions::default() });
+        ArenaOptions { learner, ..ArenaOptions::default() }
+    };
+    let earlier = Arena::new(device(None), options(false)).unwrap();
+    for _ in 0..6 {
+        run_step(&earlier, &SIZES, 0);
+        earlier.step();
+    }
+    drop(earlier);
+    let later = Arena::new(device(None), options(true)).unwrap();
+    run_step(&later, &SIZES, 0);
+    later.step();
+    std::fs::remove_dir_all(folder).unwrap();
+    assert_eq!(later.served().hits, SIZES.len() as u64);
+}
+
+#[test]
 fn a_plan_makes_room_before_more_is_reserved_than_without_it() {
     let device = device(None);
     let (pool, other) = (planned(&device), online(&self::device(None)));

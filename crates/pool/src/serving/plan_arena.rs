@@ -83,7 +83,7 @@ pub(crate) trait PlanArena {
         self.drop_plan();
         match self.lay_out(plan) {
             LayOut::Done(served) => self.plans_mut().publish(plan, served),
-            LayOut::NotNow => {}
+            LayOut::NotNow => self.plans_mut().postpone(plan),
             LayOut::Refused => self.plans_mut().refuse(plan),
         }
     }

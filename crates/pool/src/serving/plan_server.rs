@@ -48,6 +48,13 @@ pub(crate) struct PlanServer {
     backoff: Backoff,
     /// A plan that could not be laid out, and up to which step it is not tried again.
     refused: Option<(Signature, u64)>,
+    /// A plan that could not be laid out yet, and how often.
+    postponed: Option<(Signature, u32)>,
+}
+
+/// Whether a plan can be served at all: whoever serves it knows all pairs of slots that share addresses.
+pub(super) fn is_small_enough(plan: &StepPlan) -> bool {
+    plan.slots.len() <= MOST_SLOTS && SlotTable::pairs_of_rivals(plan) <= MOST_PAIRS
 }
 
 /// What became of a step that was closed.
@@ -91,6 +98,7 @@ impl PlanServer {
             unserved: 0,
             backoff: Backoff::default(),
             refused: None,
+            postponed: None,
         }
     }
 
@@ -163,7 +171,9 @@ impl PlanServer {
     /// `plan` made anew around blocks that stay where they are.
     pub(crate) fn plan_around(&mut self, plan: &StepPlan, carried: Vec<Carried>) -> Replanned {
         let work = self.observer.as_ref().and_then(|observer| observer.replanning(plan, carried));
-        work.map_or(Replanned::Impossible, |work| self.replanner.ask(work))
+        // Before the first step nobody waits for anything else.
+        let is_beginning = self.steps == 0;
+        work.map_or(Replanned::Impossible, |work| self.replanner.ask(work, is_beginning))
     }
 
     /// Whether the program may be kept waiting for the sake of a plan: where plans are made while it waits anyway.
@@ -190,31 +200,36 @@ impl PlanServer {
     /// advises.
     pub(super) fn close_step(&mut self, cost: Option<StepCost>) -> ClosedStep {
         self.steps += 1;
-        let was_served = self.current.is_some() || self.dropped != Served::default();
+        let yielded = mem::take(&mut self.yielded);
+        let was_served = yielded || self.current.is_some() || self.dropped != Served::default();
         let mut served = mem::take(&mut self.dropped);
         if let Some(current) = &self.current {
             served += current.slots.restart();
         }
         self.closed += served;
         self.backoff.judge(served, self.steps, &self.policy);
-        let loses = self.loses(cost, was_served, served);
+        let loses = was_served && self.loses(cost, yielded, served);
+        if !was_served {
+            self.note_online(cost);
+        }
         self.rest_from_finding(was_served);
         let proposal = self.proposal(served);
         let proposal = if loses { Proposal::Drop } else { proposal };
         ClosedStep { served, before: self.current.clone(), proposal }
     }
 
-    /// Whether the plan that was served costs more than none would; what a step costs without one is noted.
-    fn loses(&mut self, cost: Option<StepCost>, was_served: bool, served: Served) -> bool {
-        let Some(cost) = cost else { return false };
+    /// Notes what a step costs without a plan.
+    fn note_online(&mut self, cost: Option<StepCost>) {
+        let Some(cost) = cost else { return };
         if self.online.is_none_or(|online| cost.most_in_use > online.most_in_use) {
             self.grew_at = self.steps;
         }
-        if !was_served {
-            self.online = Some(cost);
-            return false;
-        }
-        let yielded = mem::take(&mut self.yielded);
+        self.online = Some(cost);
+    }
+
+    /// Whether the plan that was served costs more than none would, or had to make room.
+    fn loses(&mut self, cost: Option<StepCost>, yielded: bool, served: Served) -> bool {
+        let Some(cost) = cost else { return false };
         let loses = yielded || self.online.is_some_and(|online| cost.is_above(&online));
         if loses {
             let tries_again = self.observer.as_ref().is_some_and(Observer::relearns);
@@ -281,8 +296,19 @@ impl PlanServer {
     pub(super) fn may_lay_out(&self, plan: &StepPlan) -> bool {
         let is_resting =
             self.refused.is_some_and(|(signature, until)| signature == plan.signature && self.steps < until);
-        let is_small = plan.slots.len() <= MOST_SLOTS && SlotTable::pairs_of_rivals(plan) <= MOST_PAIRS;
-        !is_resting && plan.height.get() > 0 && is_small
+        !is_resting && plan.height.get() > 0 && is_small_enough(plan)
+    }
+
+    /// A plan could not be laid out yet. One that never can is left alone for a while.
+    pub(super) fn postpone(&mut self, plan: &StepPlan) {
+        /// So often it is tried.
+        const MOST: u32 = 8;
+        let before = self.postponed.filter(|(signature, _)| *signature == plan.signature).map_or(0, |(_, times)| times);
+        self.postponed = Some((plan.signature, before + 1));
+        if before + 1 >= MOST {
+            self.postponed = None;
+            self.refuse(plan);
+        }
     }
 
     /// A plan could not be laid out.
@@ -293,6 +319,7 @@ impl PlanServer {
     /// All threads are served from a plan that was laid out, which the learner made as `origin`.
     pub(super) fn publish(&mut self, origin: &Arc<StepPlan>, served: Arc<ServedPlan>) {
         self.origin = Some(Arc::clone(origin));
+        self.postponed = None;
         self.published.store(Some(Arc::clone(&served)));
         self.current = Some(served);
     }

@@ -1,12 +1,13 @@
-//! Makes plans anew around blocks that stay where they are, beside the program: one at a time. The last answer is kept, so that
+//! Makes plans anew around blocks that stay where they are, beside the program: one at a time. The last answers are kept, so that
 //! a plan that is taken up again in the same place needs no other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lowtide_learn::{Carried, Lane, Replanning, Signature};
+use lowtide_learn::{Carried, Replanning, StepPlan};
 use lowtide_memory::Worker;
 
+use super::plan_server::is_small_enough;
 use super::slot_table::SlotLayout;
 
 /// How many answers are kept.
@@ -33,26 +34,38 @@ impl From<Answer> for Replanned {
 }
 
 /// What was asked.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(Debug)]
 struct Question {
-    signature: Signature,
-    lanes: Vec<Lane>,
+    plan: Arc<StepPlan>,
     carried: Vec<Carried>,
+}
+
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plan, &other.plan) && self.carried == other.carried
+    }
+}
+
+/// A plan that is being made.
+#[derive(Debug)]
+struct Running {
+    question: Question,
+    cancel: Arc<AtomicBool>,
+    worker: Worker<Answer>,
 }
 
 #[derive(Debug)]
 pub(super) struct Replanner {
     /// Whether it works on a thread of its own.
     background: bool,
-    cancel: Arc<AtomicBool>,
-    running: Option<(Question, Worker<Answer>)>,
-    /// The latest comes last.
+    running: Option<Running>,
+    /// The one that was used last comes last.
     answers: Vec<(Question, Answer)>,
 }
 
 impl Replanner {
     pub(super) fn new(background: bool) -> Self {
-        Self { background, cancel: Arc::default(), running: None, answers: Vec::new() }
+        Self { background, running: None, answers: Vec::new() }
     }
 
     /// Whether it works on a thread of its own: then nothing else that takes long may be done while the program waits either.
@@ -60,29 +73,44 @@ impl Replanner {
         self.background
     }
 
-    /// What is known of the plan that `work` makes, which is begun where nothing is.
-    pub(super) fn ask(&mut self, work: Replanning) -> Replanned {
-        if let Some((question, worker)) = self.running.take_if(|(_, worker)| worker.is_finished()) {
-            self.keep(question, worker.join().flatten());
-        }
+    /// What is known of the plan that `work` makes, which is begun where nothing is; it is made at once where the program `may_wait`.
+    pub(super) fn ask(&mut self, work: Replanning, may_wait: bool) -> Replanned {
+        self.take_answer();
         let (plan, carried) = work.question();
-        let asked = Question { signature: plan.signature, lanes: plan.lanes().collect(), carried: carried.to_vec() };
-        if let Some((_, answer)) = self.answers.iter().find(|(question, _)| *question == asked) {
-            return answer.clone().into();
+        let asked = Question { plan: Arc::clone(plan), carried: carried.to_vec() };
+        if let Some(place) = self.answers.iter().position(|(question, _)| *question == asked) {
+            let known = self.answers.remove(place);
+            let answer = known.1.clone();
+            self.answers.push(known);
+            return answer.into();
         }
-        if self.running.is_some() {
+        if let Some(running) = &self.running {
+            if running.question != asked {
+                running.cancel.store(true, Ordering::Relaxed);
+            }
             return Replanned::Working;
         }
-        let cancel = Arc::clone(&self.cancel);
-        let make = move || work.run(&cancel).map(|plan| Arc::new(SlotLayout::new(plan)));
-        if !self.background {
-            let answer = make();
+        let cancel = Arc::new(AtomicBool::new(false));
+        if may_wait || !self.background {
+            let answer = make(&work, &cancel);
             self.keep(asked, answer.clone());
             return answer.into();
         }
+        let theirs = Arc::clone(&cancel);
         // Where no thread can be had, it is tried again at the next step.
-        self.running = Worker::start(c"lowtide-replan", make).map(|worker| (asked, worker));
+        let worker = Worker::start(c"lowtide-replan", move || make(&work, &theirs));
+        self.running = worker.map(|worker| Running { question: asked, cancel, worker });
         Replanned::Working
+    }
+
+    /// Takes the answer of a thread that is done; one that was cancelled or has panicked has none.
+    fn take_answer(&mut self) {
+        if let Some(Running { question, cancel, worker }) = self.running.take_if(|running| running.worker.is_finished())
+            && let Some(answer) = worker.join()
+            && !cancel.load(Ordering::Relaxed)
+        {
+            self.keep(question, answer);
+        }
     }
 
     fn keep(&mut self, question: Question, answer: Answer) {
@@ -93,9 +121,16 @@ impl Replanner {
     }
 }
 
+fn make(work: &Replanning, cancel: &AtomicBool) -> Answer {
+    let plan = work.run(cancel).filter(|plan| !cancel.load(Ordering::Relaxed) && is_small_enough(plan))?;
+    Some(Arc::new(SlotLayout::new(plan)))
+}
+
 impl Drop for Replanner {
     fn drop(&mut self) {
         // Which the thread sees before it is waited for.
-        self.cancel.store(true, Ordering::Relaxed);
+        if let Some(running) = &self.running {
+            running.cancel.store(true, Ordering::Relaxed);
+        }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct ServedPlan {
     pub(crate) slots: SlotTable,
     base: u64,
     bytes: u64,
-    /// What tells it from the plans that were served before it.
+    /// What tells the memory it lies on from others.
     number: u64,
     /// The stream of the plan's blocks, where they are all of one.
     only_stream: Option<StreamId>,
@@ -40,7 +40,7 @@ impl ServedPlan {
         }
     }
 
-    /// What tells it from the plans that were served before it.
+    /// What tells the memory it lies on from others.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

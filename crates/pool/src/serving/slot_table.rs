@@ -70,6 +70,9 @@ pub(crate) struct SlotLayout {
     begins: FxHashMap<u64, u32>,
     begin_of: Vec<u32>,
     places: u32,
+    /// The slots by their offsets, and how far each of them and those before it reach.
+    by_offset: Vec<(u64, u32)>,
+    reach: Vec<u64>,
 }
 
 impl SlotLayout {
@@ -79,7 +82,25 @@ impl SlotLayout {
         let (bit_of, words) = bits(&plan, &lanes);
         let rivals = rivals(&plan, &bit_of);
         let (begins, begin_of, places) = begins(&plan, &lanes);
-        Self { plan, lanes, bit_of, words, rivals, begins, begin_of, places }
+        let offset = |(slot, place): (&Slot, u32)| Some((slot.offset?.get(), place));
+        let mut by_offset: Vec<(u64, u32)> = plan.slots.iter().zip(0..).filter_map(offset).collect();
+        by_offset.sort_unstable();
+        let mut furthest = 0;
+        let reach = |&(offset, slot): &(u64, u32)| {
+            furthest = furthest.max(offset + plan.slots[slot as usize].bytes.get());
+            furthest
+        };
+        let reach = by_offset.iter().map(reach).collect();
+        Self { plan, lanes, bit_of, words, rivals, begins, begin_of, places, by_offset, reach }
+    }
+
+    /// The slots that have something in common with a range.
+    fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = usize> + '_ {
+        let behind = self.by_offset.partition_point(|&(offset, _)| offset < end);
+        let reaching = (0..behind).rev().take_while(move |&place| self.reach[place] > start);
+        let slots = reaching.map(|place| self.by_offset[place]);
+        let ends = move |&(offset, slot): &(u64, u32)| offset + self.plan.slots[slot as usize].bytes.get() > start;
+        slots.filter(ends).map(|(_, slot)| slot as usize)
     }
 
     pub(crate) fn plan(&self) -> &Arc<StepPlan> {
@@ -238,14 +259,11 @@ impl SlotTable {
 
     /// Keeps slots that share addresses with a foreign block from being served, or no longer.
     pub(crate) fn block(&self, start: u64, end: u64, blocked: bool) {
-        for (slot, blocks) in self.layout.plan.slots.iter().zip(&self.blocked) {
-            let Some(offset) = slot.offset else { continue };
-            if offset.get() < end && start < offset.get() + slot.bytes.get() {
-                if blocked {
-                    blocks.fetch_add(1, SeqCst);
-                } else {
-                    blocks.fetch_sub(1, SeqCst);
-                }
+        for slot in self.layout.overlapping(start, end) {
+            if blocked {
+                self.blocked[slot].fetch_add(1, SeqCst);
+            } else {
+                self.blocked[slot].fetch_sub(1, SeqCst);
             }
         }
     }

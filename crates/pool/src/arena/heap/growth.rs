@@ -67,7 +67,8 @@ impl Heap {
     ) -> Result<(), SourceError> {
         self.source.commit(Span::new(self.address(at), Bytes::new(bytes)))?;
         accounting.created(bytes);
-        let handle = Handle::new(bytes, at);
+        self.made += 1;
+        let handle = Handle::new(bytes, at, self.made);
         let index = if let Some(index) = self.vacant.pop() {
             self.handles[index.0 as usize] = Some(handle);
             index

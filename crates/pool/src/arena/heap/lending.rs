@@ -10,6 +10,8 @@ use super::{HandleIndex, Heap};
 #[derive(Clone, Copy, Debug)]
 pub(in crate::arena) struct Holder {
     pub(in crate::arena) index: HandleIndex,
+    /// What tells the handle from all others of its heap.
+    pub(in crate::arena) serial: u64,
     /// Where its blocks lie, if there are any.
     pub(in crate::arena) place: u64,
     pub(in crate::arena) bytes: u64,
@@ -40,7 +42,13 @@ impl Heap {
                 let (index, handle) = (HandleIndex(number as u32), handle.as_ref()?);
                 let place = if handle.places.len() > 1 { handle.active } else { handle.places[0] };
                 let held = !free_handles.contains(&index) && !handle.is_lent;
-                held.then(|| Holder { index, place, bytes: handle.bytes, free: self.free_within(place, handle.bytes) })
+                held.then(|| Holder {
+                    index,
+                    serial: handle.serial,
+                    place,
+                    bytes: handle.bytes,
+                    free: self.free_within(place, handle.bytes),
+                })
             })
             .collect();
         holders.sort_unstable_by_key(|holder| holder.place);
@@ -58,8 +66,8 @@ impl Heap {
     /// The handles in which no block lies.
     pub(in crate::arena) fn free_holders(&self) -> Vec<Holder> {
         let holder = |(bytes, index): (u64, HandleIndex)| {
-            let place = self.handles[index.0 as usize].as_ref()?.places[0];
-            Some(Holder { index, place, bytes, free: bytes })
+            let handle = self.handles[index.0 as usize].as_ref()?;
+            Some(Holder { index, serial: handle.serial, place: handle.places[0], bytes, free: bytes })
         };
         self.free_handles().into_iter().filter_map(holder).collect()
     }

@@ -1,12 +1,13 @@
 //! How a plan gets its memory: all of it is lent by the heaps, handles with blocks on them first, around which the plan is made
-//! anew, and then whole free handles. What the plan leaves over is given back once queued work is done. Nothing waits.
+//! anew, and then whole free handles. What the plan leaves over is given back once queued work is done, for which nobody waits unless plans
+//! are made while the program waits anyway.
 
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
 use lowtide_learn::{Carried, StepPlan};
 use lowtide_memory::Error as SourceError;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::State;
 use super::blocks::{Block, Home};
@@ -125,9 +126,8 @@ impl State {
 
     /// Addresses for a plan under which `loans` lie: those that it had before, or new ones.
     fn borrow(&mut self, loans: &[Loan]) -> Result<PlanMemory, SourceError> {
-        let Self { plan_memories, blocks, heaps, accounting, source, .. } = self;
-        let has_blocks = |number| blocks.values().any(|block| block.home == Home::Plan(number));
-        if let Some(memory) = plan_memories.reuse(loans, has_blocks) {
+        let Self { plan_memories, heaps, accounting, source, .. } = self;
+        if let Some(memory) = plan_memories.reuse(loans) {
             return Ok(memory);
         }
         let bytes: u64 = loans.iter().map(|loan| loan.holder.bytes).sum();
@@ -170,7 +170,9 @@ impl State {
         }
         let leaves: u64 = if makes_room { left.iter().map(|loan| loan.holder.bytes).sum() } else { 0 };
         let most = self.accounting.peak_reserved();
-        if self.accounting.reserved() - leaves + missing > most + most / MORE {
+        let is_too_much = most > 0 && self.accounting.reserved() - leaves + missing > most + most / MORE;
+        let calls = (loans.len() + 2 * left.len()) as u64;
+        if is_too_much || loans.len() >= MOST_PIECES || !self.accounting.may_spend(calls) {
             return Ok(None);
         }
         if makes_room && !left.is_empty() {
@@ -178,11 +180,8 @@ impl State {
             self.give_back_handles(&std::mem::take(&mut left))?;
         }
         self.heaps.of_mut(SizeClass::Large).heap.grow(missing, missing, &mut self.accounting)?;
-        let is_new = |loan: &Loan| {
-            let known = |other: &Loan| other.size == loan.size && other.holder.index == loan.holder.index;
-            !loans.iter().chain(&left).any(known)
-        };
-        let new: Vec<Loan> = self.free_loans().into_iter().filter(is_new).collect();
+        let known: FxHashSet<_> = loans.iter().chain(&left).map(Loan::handle).collect();
+        let new: Vec<Loan> = self.free_loans().into_iter().filter(|loan| !known.contains(&loan.handle())).collect();
         loans.extend(new);
         Ok(Some(Choice { loans, left }))
     }

@@ -39,6 +39,9 @@ impl PlanArena for State {
         }
         self.poll(usize::MAX);
         self.recall();
+        if self.plan_memories.is_full() {
+            return LayOut::NotNow;
+        }
         let before = self.accounting.calls();
         let built = self.build(plan);
         self.accounting.spent_on_plan(before);
@@ -146,8 +149,7 @@ impl State {
         let Self { plan_memories, blocks, plans, .. } = self;
         let used = |number| ranges_on(blocks.values(), number);
         let is_serving = plans.current().is_some();
-        let ended = plan_memories.end_loans(is_serving, used);
-        plan_memories.mark_idle(is_serving, || self.queues.mark_all(&*self.source));
+        let ended = plan_memories.end_loans(is_serving, used, || self.queues.mark_all(&*self.source));
         let loans: Vec<Loan> = ended.iter().map(|&(_, loan)| loan).collect();
         self.take_back(&loans);
         if self.queues.several() {
