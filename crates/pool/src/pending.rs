@@ -30,18 +30,7 @@ impl PendingBlocks {
     /// Lets a freed block wait for what is queued on `streams`. Where a stream cannot be marked, nothing
     /// has changed.
     pub(crate) fn push(&mut self, address: u64, streams: &[StreamId], source: &dyn Source) -> Result<(), SourceError> {
-        let mut marks = Vec::with_capacity(streams.len());
-        for &stream in streams {
-            match source.mark(stream) {
-                Ok(mark) => marks.push(mark),
-                Err(error) => {
-                    for mark in marks {
-                        source.forget(mark);
-                    }
-                    return Err(error);
-                }
-            }
-        }
+        let marks = mark_all(streams.iter().copied(), source)?;
         self.waiting.push_back(Waiting { address, marks });
         self.added += 1;
         Ok(())
@@ -90,6 +79,23 @@ impl PendingBlocks {
             source.forget(mark);
         }
     }
+}
+
+/// Marks what is queued on `streams`; where one cannot be marked, none is. The caller forgets the marks.
+pub(crate) fn mark_all(streams: impl Iterator<Item = StreamId>, source: &dyn Source) -> Result<Vec<Mark>, SourceError> {
+    let mut marks = Vec::new();
+    for stream in streams {
+        match source.mark(stream) {
+            Ok(mark) => marks.push(mark),
+            Err(error) => {
+                for mark in marks {
+                    source.forget(mark);
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(marks)
 }
 
 #[cfg(test)]

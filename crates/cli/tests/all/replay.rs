@@ -83,6 +83,8 @@ fn text_has_a_headline_a_table_a_verdict_and_what_to_type() {
         assert!(!ascii || ended.data.is_ascii(), "{}", ended.data);
         assert!(ended.talk.ends_with("next: `lowtide replay t.csv --sweep` finds PyTorch's best setting for it\n"));
     }
+    let found = replayed(&["--strategy", "planned", "--unmarked"]);
+    assert_eq!(found.talk, "next: `lowtide replay t.csv --unmarked` compares it with others\n");
     let one = replayed(&["--strategy", "caching", "--repeat", "2", "--page", "4MiB"]);
     assert!(one.data.starts_with("caching reserves 144.0 MiB for 80.0 MiB · 44.4% wasted\n6 steps"), "{}", one.data);
     let next = "next: `lowtide replay t.csv --page 4MiB --repeat 2` compares it with others\n";

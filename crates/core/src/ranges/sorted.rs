@@ -62,7 +62,8 @@ fn heaviest<E: Entry>(entries: &[E]) -> u64 {
 
 /// Entries by their keys.
 ///
-/// To find, add or remove one takes time that grows with the logarithm of their number.
+/// To find, add or remove one takes time that grows with the logarithm of their number, and now and then with the number of
+/// chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Sorted<E: Entry> {
     chunks: Vec<Chunk<E>>,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use lowtide_core::{Align, Bytes};
+use lowtide_core::{Align, Bytes, StreamId};
 
 use crate::Lane;
 
@@ -148,6 +148,14 @@ impl StepPlan {
     /// Whether a slot's block lives into the next step and is replaced there.
     pub fn is_renewed(&self, slot: u32) -> bool {
         self.renewed.get(slot as usize).copied().unwrap_or(false)
+    }
+
+    /// The streams of the lanes, each once.
+    pub fn streams(&self) -> Vec<StreamId> {
+        let mut streams: Vec<StreamId> = self.lanes().map(|lane| lane.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        streams
     }
 
     /// The lanes, in the order in which they first allocate.

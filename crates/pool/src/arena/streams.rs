@@ -11,6 +11,8 @@ use lowtide_core::ranges::RangeMap;
 use lowtide_memory::{Error as SourceError, Mark, Source};
 use rustc_hash::FxHashMap;
 
+use crate::pending;
+
 /// A stream's queue is marked once in so many frees.
 const MARK_EVERY: u64 = 16;
 
@@ -127,19 +129,7 @@ impl Queues {
 
     /// A mark behind all that is queued now, on every stream; the caller forgets them.
     pub(super) fn mark_all(&self, source: &dyn Source) -> Result<Vec<Mark>, SourceError> {
-        let mut marks = Vec::with_capacity(self.by_stream.len());
-        for &stream in self.by_stream.keys() {
-            match source.mark(stream) {
-                Ok(mark) => marks.push(mark),
-                Err(error) => {
-                    for mark in marks {
-                        source.forget(mark);
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        Ok(marks)
+        pending::mark_all(self.by_stream.keys().copied(), source)
     }
 
     /// Waits until all queued work is done.

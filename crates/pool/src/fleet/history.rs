@@ -13,7 +13,8 @@ use crate::pool::{Address, Request};
 /// How many closed parts are kept.
 const KEPT: usize = 4;
 
-/// How many requests of an older part are folded with each new one: more than come, so that nobody folds a part at once.
+/// How many requests of an older part are folded with each new one: more than come, so that hardly anybody folds a part at once;
+/// only where a part is followed by one less than a quarter as long.
 const FOLDED_AT_ONCE: usize = 4;
 
 #[derive(Clone, Copy, Debug)]

@@ -26,9 +26,7 @@ pub(crate) struct ServedPlan {
 impl ServedPlan {
     /// `slots` at the addresses from `base` on.
     pub(crate) fn new(slots: SlotTable, base: u64, bytes: u64, number: u64) -> Self {
-        let mut streams: Vec<_> = slots.plan().lanes().map(|lane| lane.stream).collect();
-        streams.sort_unstable();
-        streams.dedup();
+        let streams = slots.plan().streams();
         Self {
             only_stream: streams.first().copied().filter(|_| streams.len() == 1),
             slots,

@@ -178,9 +178,7 @@ impl State {
         if !self.queues.several() {
             return Ok(());
         }
-        let mut streams: Vec<StreamId> = layout.plan().lanes().map(|lane| lane.stream).collect();
-        streams.sort_unstable();
-        streams.dedup();
+        let streams = layout.plan().streams();
         for &Loan { size, holder } in loans {
             let sized = self.heaps.of(size);
             let ranges = sized.heap.footprint(holder.place, holder.bytes).into_iter();
