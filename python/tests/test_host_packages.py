@@ -111,7 +111,7 @@ def test_workers_of_a_data_loader_are_served(how: str, tmp_path: Path) -> None:
 @needs("torch")
 def test_every_process_of_torchrun_has_a_plan_of_its_own(tmp_path: Path) -> None:
     program = """
-        import torch, torch.distributed as group
+        import time, torch, torch.distributed as group
         group.init_process_group("gloo")
         size = 256 * (1 + group.get_rank())
         model = torch.nn.Sequential(torch.nn.Linear(size, size), torch.nn.ReLU(), torch.nn.Linear(size, size))
@@ -123,6 +123,7 @@ def test_every_process_of_torchrun_has_a_plan_of_its_own(tmp_path: Path) -> None
             group.all_reduce(total := torch.ones(1 << 16))
             assert total.eq(2).all()
             optimizer.step()
+        time.sleep(1)  # a thread of Gloo that drops the last tensor while the interpreter ends aborts the process
         group.destroy_process_group()
     """
     module = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
