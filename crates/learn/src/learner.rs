@@ -103,6 +103,12 @@ impl Learner {
         self.watching = false;
     }
 
+    /// Forgets what was told since the last step was closed, and of that one what was not: it was no step of the program's.
+    pub fn forget_step(&mut self) {
+        self.current = Recording::new(self.step as u32);
+        self.previous = None;
+    }
+
     /// Tells of an allocation. The ticket is for [`free`](Self::free).
     #[inline]
     pub fn alloc(&mut self, lane: Lane, bytes: Bytes, align: Align) -> Ticket {

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod address_table;
+mod call_budget;
 mod heap;
 mod plan_memory;
 mod retiring;
@@ -24,6 +25,8 @@ use crate::serving::{Found, Given, Published};
 use crate::short_lock::ShortLock;
 use state::State;
 
+pub use call_budget::Start;
+
 const UNIT_ALIGN: Align = match Align::new(UNIT) {
     Some(align) => align,
     None => Align::ONE,
@@ -34,16 +37,10 @@ const UNIT_ALIGN: Align = match Align::new(UNIT) {
 pub struct ArenaOptions {
     /// What may be reserved beyond the most that was ever in use, as a part of it, before handles are moved instead.
     pub slack: f64,
-    /// In how many steps, from the first, handles may be made, mapped, unmapped or given back freely.
-    pub warm_up: u64,
-    /// The slack of those steps.
-    pub warm_slack: f64,
-    /// Into how many handles memory is divided between them, about: with many, little of it is stranded.
-    pub warm_handles: u64,
-    /// How many may be in a later step. Where they do not suffice, memory is taken instead.
+    /// How the first steps weigh the two.
+    pub start: Start,
+    /// How many calls may be made in a later step. Where they do not suffice, memory is taken instead.
     pub ration: u64,
-    /// How many may be in a later step in which more is in use than ever before, if that is more.
-    pub record_ration: u64,
     /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
     pub learner: Option<LearnerOptions>,
     /// After how many allocations to find steps by their period, until the program closes one itself; never, where there
@@ -53,24 +50,14 @@ pub struct ArenaOptions {
 
 impl Default for ArenaOptions {
     fn default() -> Self {
-        Self {
-            slack: 0.006,
-            warm_up: 2,
-            warm_slack: 0.006,
-            warm_handles: heap::USUAL_HANDLES,
-            ration: 240,
-            record_ration: 0,
-            learner: None,
-            find_steps: None,
-        }
+        Self { slack: 0.006, start: Start::Tight { steps: 2 }, ration: 240, learner: None, find_steps: None }
     }
 }
 
 impl ArenaOptions {
-    /// For a program that runs for long: plans are made beside it and take some steps to come, so that more of the first
-    /// steps may cost calls, and so may the few that need more memory than any before.
+    /// For a program on a device: nobody waits for its first steps longer than with a caching allocator.
     pub fn long_running() -> Self {
-        Self { warm_up: 4, warm_slack: 0.002, warm_handles: 2048, record_ration: 2000, ..Self::default() }
+        Self { start: Start::Fast, ..Self::default() }
     }
 }
 

@@ -35,7 +35,7 @@ mod serving;
 mod short_lock;
 mod sync;
 
-pub use arena::{Arena, ArenaOptions, LiveBlock};
+pub use arena::{Arena, ArenaOptions, LiveBlock, Start};
 pub use error::Error;
 pub use fleet::{Capture, CapturePool, DeviceStats, FailedFrees, Fleet, FleetOptions, Opener, Shortage};
 pub use host::{Frozen, HostArena, HostArenaOptions, HostStats};

@@ -4,6 +4,7 @@
 use lowtide_core::Bytes;
 
 use super::ArenaOptions;
+use super::call_budget::CallBudget;
 use crate::pool::Stats;
 use crate::serving::StepCost;
 
@@ -22,23 +23,14 @@ pub(super) struct Accounting {
     /// The most that was seen in use, blocks of the plan included.
     peak_seen: Bytes,
     slack: f64,
-    warm_slack: f64,
-    warm_handles: u64,
-    ration: u64,
-    record_ration: u64,
-    warm_up: u64,
-    used: u64,
-    step: u64,
-    /// All calls, and those of them that were made for plans.
-    calls: u64,
-    plan_calls: u64,
+    budget: CallBudget,
     /// The most that was in use before the step that is open.
     record: u64,
 }
 
 impl Accounting {
     pub(super) fn new(options: &ArenaOptions) -> Self {
-        let &ArenaOptions { slack, warm_slack, warm_handles, ration, record_ration, warm_up, .. } = options;
+        let &ArenaOptions { slack, start, ration, .. } = options;
         Self {
             live: 0,
             peak_live: 0,
@@ -49,15 +41,7 @@ impl Accounting {
             step_calls: 0,
             peak_seen: Bytes::ZERO,
             slack,
-            warm_slack,
-            warm_handles,
-            ration,
-            record_ration,
-            warm_up,
-            used: 0,
-            step: 0,
-            calls: 0,
-            plan_calls: 0,
+            budget: CallBudget::new(start, ration),
             record: 0,
         }
     }
@@ -94,8 +78,7 @@ impl Accounting {
     /// What may be reserved while `asked` more is about to be used: a little above the most that was ever in use.
     pub(super) fn allowance(&self, asked: u64) -> u64 {
         let peak = self.peak_live.max(self.live + self.planned + asked);
-        let slack = if self.warming_up() { self.warm_slack } else { self.slack };
-        peak + (peak as f64 * slack) as u64
+        peak + (peak as f64 * self.budget.slack(self.slack)) as u64
     }
 
     /// Whether what is in use and a plan of `height` together come near the most that was ever in use: then the plan needs no other
@@ -111,29 +94,24 @@ impl Accounting {
         self.reserved + asked > self.peak_reserved.max(most + most / 1000)
     }
 
+    /// Whether clearly more is reserved than may be.
+    fn reserves_too_much(&self) -> bool {
+        let allowance = self.allowance(0);
+        self.reserved > allowance + allowance / 256
+    }
+
     fn count_calls(&mut self, calls: u64) {
-        self.used += calls;
         self.step_calls += calls;
-        self.calls += calls;
+        self.budget.count(calls);
     }
 
-    /// Whether so many calls may be made for a plan: a small part of those that were made without it. Free memory is put in order
-    /// while calls are not rationed yet, and a plan does that too.
-    pub(super) fn may_spend(&self, calls: u64) -> bool {
-        const PART: u64 = 25;
-        const CALLS_OF_A_STEP: u64 = 4;
-        let others = self.calls - self.plan_calls;
-        self.warming_up() || self.plan_calls + calls <= others / PART + CALLS_OF_A_STEP * self.step
+    /// The driver calls.
+    pub(super) fn budget(&self) -> &CallBudget {
+        &self.budget
     }
 
-    /// How many calls were made in all.
-    pub(super) fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// What was asked of the source since there were `before` calls was for a plan.
-    pub(super) fn spent_on_plan(&mut self, before: u64) {
-        self.plan_calls += self.calls - before;
+    pub(super) fn budget_mut(&mut self) -> &mut CallBudget {
+        &mut self.budget
     }
 
     /// What comes is the cost of another step.
@@ -148,21 +126,12 @@ impl Accounting {
 
     /// How many more calls this step may make.
     pub(super) fn left(&self) -> u64 {
-        if self.warming_up() {
-            return u64::MAX;
-        }
-        let ration = if self.most_in_use() > self.record { self.ration.max(self.record_ration) } else { self.ration };
-        ration.saturating_sub(self.used)
+        self.budget.left(self.most_in_use() > self.record)
     }
 
-    /// Whether calls are not rationed yet.
-    pub(super) fn warming_up(&self) -> bool {
-        self.step < self.warm_up
-    }
-
-    /// Into how many handles memory is divided for the next step, where calls are not rationed in that one either.
-    pub(super) fn warm_handles(&self) -> Option<u64> {
-        (self.step + 1 < self.warm_up).then_some(self.warm_handles)
+    /// Whether free memory is put in order after this step.
+    pub(super) fn is_tidied(&self) -> bool {
+        self.budget.is_tidied(self.reserves_too_much())
     }
 
     fn most_in_use(&self) -> u64 {
@@ -171,9 +140,8 @@ impl Accounting {
 
     /// Closes a step.
     pub(super) fn close(&mut self) {
-        self.used = 0;
+        self.budget.close();
         self.record = self.most_in_use();
-        self.step += 1;
     }
 
     /// How much is reserved.

@@ -22,7 +22,6 @@ use super::address_table::AddressTable;
 use crate::addresses;
 use aliases::AliasRun;
 
-pub(super) use growth::USUAL_HANDLES;
 pub(super) use lending::Holder;
 
 /// A handle's place in its heap.

@@ -183,14 +183,13 @@ impl State {
         self.accounting.begin_cost();
     }
 
-    /// Nobody has closed a step for long. Where steps are found by their period, they are none of the program's own: what was asked
-    /// of the source is counted as if they had not been.
+    /// Nobody has closed a step for long. What was asked of the source is counted as if one had been closed, also where steps are found by
+    /// their period; where they are not, there is nothing to learn.
     fn close_long_step(&mut self) {
-        if mem::take(&mut self.has_found_steps) {
-            self.tidy();
-        } else {
-            self.close_step();
+        if !mem::take(&mut self.has_found_steps) {
+            self.plans.forget_step();
         }
+        self.tidy();
     }
 
     /// Closes a step of the plan that is served, if one is.
@@ -201,16 +200,16 @@ impl State {
         self.accounting.begin_cost();
     }
 
-    /// Brings order into free memory: calls are rationed anew, and as long as they are not rationed the free memory is made one run.
+    /// Puts free memory in order where that is due, and rations calls anew.
     fn tidy(&mut self) {
         self.since_step = 0;
+        let before = self.accounting.budget().calls();
         // A source that fails here costs order, nothing else: what was not done is done at need.
-        let is_warming_up = self.accounting.warming_up() && self.plans.current().is_none();
-        if is_warming_up && self.queues.finish(&*self.source).is_ok() {
+        let is_due = self.accounting.is_tidied() && self.plans.current().is_none();
+        if is_due && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
-            let before = self.accounting.calls();
             let unmapped = self.unmap_plans();
-            self.accounting.spent_on_plan(before);
+            self.accounting.budget_mut().spent_on_plan(before);
             if unmapped.is_ok() {
                 let _ = self.heaps.of_mut(SizeClass::Large).heap.settle(&mut self.accounting);
             }
@@ -219,6 +218,7 @@ impl State {
         if has_too_many_aliases && self.queues.finish(&*self.source).is_ok() {
             let _ = self.heaps.of_mut(SizeClass::Large).heap.close_old_aliases(&mut self.accounting);
         }
+        self.accounting.budget_mut().spent_between_steps(before);
         self.accounting.close();
     }
 

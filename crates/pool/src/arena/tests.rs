@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lowtide_core::random::Random;
 use lowtide_core::{Bytes, StreamId, ThreadId};
 use lowtide_learn::LearnerOptions;
 use lowtide_memory::{CallKind, FailPlan, FailWhen, Failing, Failure, Lag, Simulated, SimulatedOptions, Source};
@@ -323,6 +324,50 @@ fn steps_that_nobody_marks_are_found_and_planned() {
         run_step(&pool, &SIZES, 0);
     }
     assert!(pool.served().hits > 10 * SIZES.len() as u64, "{:?}", pool.served());
+}
+
+#[test]
+fn a_program_that_begins_to_repeat_late_is_planned_all_the_same() {
+    let device = device(None);
+    let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
+    let options = ArenaOptions { learner, find_steps: Some(0), ..ArenaOptions::long_running() };
+    let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
+    let mut random = Random::new(3);
+    for _ in 0..3 * (1 << 16) {
+        pool.free(block(&pool, 1 + random.below(100))).unwrap();
+    }
+    assert_eq!(pool.served().hits, 0);
+    // As long as steps are not looked for, and some more.
+    for _ in 0..(1 << 16) / SIZES.len() + 200 {
+        run_step(&pool, &SIZES, 0);
+    }
+    assert!(pool.served().hits > 10 * SIZES.len() as u64, "{:?}", pool.served());
+}
+
+#[test]
+fn memory_of_a_plan_that_was_dropped_serves_again_before_the_step_is_closed() {
+    let device = device(None);
+    let pool = planned(&device);
+    for _ in 0..4 {
+        run_step(&pool, &SIZES, 0);
+        pool.step();
+    }
+    let reserved = device.calls().committed;
+    let planned: Vec<Address> = SIZES.iter().map(|&size| block(&pool, size)).collect();
+    // The plan has no room for it.
+    let odd = block(&pool, 3 * SIZES.iter().sum::<u64>());
+    pool.free(odd).unwrap();
+    planned.into_iter().for_each(|address| pool.free(address).unwrap());
+    let before = device.calls().committed;
+    assert!(before > reserved);
+    // As much as all of it, in blocks that no plan has.
+    let sizes = (0..).map(|number| 1 + number % 7).scan(0, |sum, size| {
+        *sum += size;
+        (*sum <= before.get() / MIB).then_some(size)
+    });
+    let blocks: Vec<Address> = sizes.map(|size| block(&pool, size)).collect();
+    assert!(device.calls().committed <= before + Bytes::new(4 * MIB), "{} after {before}", device.calls().committed);
+    blocks.into_iter().for_each(|address| pool.free(address).unwrap());
 }
 
 #[test]

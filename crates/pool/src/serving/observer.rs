@@ -22,6 +22,8 @@ pub(crate) struct Observer {
     relearns: bool,
     /// How often steps were no longer looked for because no plan came of them.
     rests: u32,
+    /// How often nothing was found where a step would have been far too long.
+    in_vain: u32,
     finder: PeriodFinder,
     finding: Finding,
     tickets: FxHashMap<u64, Ticket>,
@@ -88,6 +90,7 @@ impl Observer {
             background: options.background,
             relearns: options.relearn,
             rests: 0,
+            in_vain: 0,
             learner: Learner::new(options),
             finder: policy.sizes_kept.map_or_else(PeriodFinder::new, PeriodFinder::keeping),
             finding: match finds {
@@ -123,6 +126,21 @@ impl Observer {
     /// Whether the program has closed a step itself.
     pub(crate) fn is_marked(&self) -> bool {
         self.finding == Finding::Never
+    }
+
+    /// No step ends for so long that none is to be expected: what was recorded is forgotten, and where steps are looked for in vain, that
+    /// is given up for a while.
+    pub(crate) fn forget_step(&mut self) {
+        /// So often steps are looked for in vain.
+        const MOST_IN_VAIN: u32 = 2;
+        self.log.clear();
+        self.tickets.clear();
+        self.learner.forget_step();
+        self.in_vain += u32::from(self.finds_steps());
+        if self.in_vain >= MOST_IN_VAIN {
+            self.in_vain = 0;
+            self.rest_from_finding();
+        }
     }
 
     /// Looks for no steps and learns nothing for a while, each time for longer.
@@ -267,4 +285,32 @@ fn instances(log: &[Logged], plan: &StepPlan) -> Vec<(u64, u32)> {
 
 fn lane(request: &Request) -> Lane {
     Lane { thread: request.thread, stream: request.stream }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_are_looked_for_in_vain_are_given_up_for_ever_longer() {
+        let options = LearnerOptions { background: false, ..LearnerOptions::default() };
+        let mut observer = Observer::new(options, Some(0), &ServingPolicy::DEVICE);
+        let request = Request::new(Bytes::new(512));
+        let mut rests = Vec::new();
+        for _ in 0..3 {
+            observer.forget_step();
+            assert!(observer.finds_steps(), "once is not enough");
+            observer.forget_step();
+            let mut rest = 0;
+            while !observer.finds_steps() {
+                assert!(!observer.ends_step(&request));
+                observer.alloc(&request, rest);
+                assert!(observer.log.is_empty() && observer.tickets.is_empty(), "what rests records nothing");
+                rest += 1;
+            }
+            rests.push(rest);
+            observer.close(Served::default());
+        }
+        assert_eq!(rests, [1 << 16, 1 << 17, 1 << 18]);
+    }
 }

@@ -149,6 +149,13 @@ impl PlanServer {
         }
     }
 
+    /// No step ends for so long that none is to be expected.
+    pub(crate) fn forget_step(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            observer.forget_step();
+        }
+    }
+
     /// A block was handed out.
     pub(crate) fn observe_alloc(&mut self, request: &Request, address: u64) {
         if let Some(observer) = &mut self.observer {

@@ -84,6 +84,7 @@ conform!(arena);
 conform!(planned);
 conform!(planned_in_the_background simulated);
 conform!(planned_by_its_period simulated);
+conform!(planned_after_a_fast_start simulated);
 // A block of segments is the processor's: it is free when its copies are done, and not before.
 conform!(segments: host_base_pages host_transparent_pages scratch_file; instant);
 conform!(host_arena has its own memory);

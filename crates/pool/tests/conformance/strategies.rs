@@ -49,6 +49,11 @@ pub fn planned_by_its_period(source: Arc<Watching>) -> Made {
     Ok(Box::new(Arena::new(source, options)?))
 }
 
+/// As a program has it on a device, but that plans are made while a step is closed.
+pub fn planned_after_a_fast_start(source: Arc<Watching>) -> Made {
+    Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(false), ..ArenaOptions::long_running() })?))
+}
+
 /// Segments know nothing of the stream that a block is asked for: whoever copies from it records that.
 pub fn segments(source: Arc<Watching>) -> Made {
     Ok(Box::new(RecordsItsStream(Segments::new(source))))

@@ -6,9 +6,8 @@ use lowtide_memory::{Error as SourceError, Span};
 use super::{Fit, Handle, HandleIndex, Heap};
 use crate::arena::accounting::Accounting;
 
-/// Into how many handles memory is divided once it is settled, about; many more are made only while calls are free.
-pub(in crate::arena) const USUAL_HANDLES: u64 = 512;
-const MOST_HANDLES: u64 = 16_384;
+/// Into how many handles memory is divided, about, once it is in order.
+const USUAL_HANDLES: u64 = 512;
 
 /// Handles that are larger would strand too much memory.
 const LARGEST_GRAIN: u64 = 64 << 20;
@@ -83,13 +82,13 @@ impl Heap {
     }
 
     /// How large the next new handle is, of `wanted` bytes. Small handles leave no memory stranded between blocks, large
-    /// ones cost fewer calls: as long as calls are not rationed they are small, later the larger the fewer are left.
+    /// ones cost fewer calls: after the first steps, the fewer are left the larger they are.
     fn grain(&self, wanted: u64, accounting: &Accounting) -> u64 {
         if !self.aliases {
             return wanted;
         }
-        if accounting.warming_up() {
-            let least = (accounting.reserved() / MOST_HANDLES).max(1).next_power_of_two();
+        if let Some(handles) = accounting.budget().handles() {
+            let least = (accounting.reserved() / handles).max(1).next_power_of_two();
             let grain = least.max(power_below(wanted / 32)).clamp(self.granularity, self.largest_grain());
             return grain.min(wanted);
         }
@@ -161,18 +160,19 @@ impl Heap {
         Ok(bytes)
     }
 
-    /// Makes the free memory one run again, of large handles, or of smaller ones as long as calls are not rationed: it is
-    /// given back and taken anew. The caller knows that
-    /// queued work is done.
+    /// Brings together free memory that lies scattered, and gives up what is reserved beyond the allowance: free handles outside of long runs
+    /// are given back, and as many bytes as may be are taken anew as one run. The caller knows that queued work is done.
     pub(in crate::arena) fn settle(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
         if !self.aliases {
             return Ok(());
         }
         self.fit = Fit::Lowest;
-        let bytes = self.give_back(accounting)?;
-        let handles = accounting.warm_handles().unwrap_or(USUAL_HANDLES);
+        let scattered = self.scattered_handles(accounting.budget().long_run());
+        let returned = self.give_back_handles(&scattered, accounting)?;
+        let wanted = accounting.allowance(0).saturating_sub(accounting.reserved());
+        let bytes = returned.min(wanted.next_multiple_of(self.granularity));
         let grain =
-            power_below(bytes.max(accounting.reserved()) / handles).clamp(self.granularity, self.largest_grain());
+            power_below(bytes.max(accounting.reserved()) / USUAL_HANDLES).clamp(self.granularity, self.largest_grain());
         let start = self.base_addresses(bytes)?;
         let (mut at, end) = (start, start + bytes);
         while at < end {
@@ -182,6 +182,18 @@ impl Heap {
             self.base_end = self.base_end.max(at);
         }
         Ok(())
+    }
+
+    /// The handles in which no block lies and that are in no run of the base that has `part` of all free handles.
+    fn scattered_handles(&self, part: f64) -> Vec<HandleIndex> {
+        let free = self.free_handles();
+        let long = free.iter().map(|(bytes, _)| bytes).sum::<u64>() as f64 * part;
+        let is_scattered = |index: HandleIndex| {
+            let first = self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]);
+            let run = first.and_then(|place| self.free.containing(place));
+            run.is_none_or(|run| ((run.end - run.start) as f64) < long)
+        };
+        free.into_iter().map(|(_, index)| index).filter(|&index| is_scattered(index)).collect()
     }
 
     /// Addresses in the base under which there is no memory: the lowest that are enough.

@@ -19,6 +19,7 @@ impl State {
         }
         let wanted = bytes + align - UNIT;
         self.yield_plan_to(bytes);
+        self.end_loans();
         self.recall();
         if !self.pending.is_empty() {
             self.poll(usize::MAX);

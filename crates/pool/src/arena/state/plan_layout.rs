@@ -85,7 +85,7 @@ impl State {
             return Ok(Built::Impossible);
         };
         let calls = self.plan_memories.calls_for(&loans) + if covers { 2 * left.len() as u64 } else { 0 };
-        if loans.len() > MOST_PIECES || !self.accounting.may_spend(calls) {
+        if loans.len() > MOST_PIECES || !self.accounting.budget().may_spend(calls) {
             return Ok(Built::Impossible);
         }
         self.wait_for_lenders(&layout, &loans)?;
@@ -162,7 +162,7 @@ impl State {
         let is_close = |place: usize| left[place].holder.bytes - missing <= height / LEFT_OVER;
         let makes_room = self.plans.may_wait()
             && self.accounting.covers(height)
-            && self.accounting.may_spend((loans.len() + 2 * left.len()) as u64);
+            && self.accounting.budget().may_spend((loans.len() + 2 * left.len()) as u64);
         let would_exceed = self.accounting.reserved() + missing > self.accounting.peak_reserved();
         if let Some(place) = smallest.filter(|&place| is_close(place) || would_exceed && !makes_room) {
             loans.push(left.remove(place));
@@ -172,7 +172,7 @@ impl State {
         let most = self.accounting.peak_reserved();
         let is_too_much = most > 0 && self.accounting.reserved() - leaves + missing > most + most / MORE;
         let calls = (loans.len() + 2 * left.len()) as u64;
-        if is_too_much || loans.len() >= MOST_PIECES || !self.accounting.may_spend(calls) {
+        if is_too_much || loans.len() >= MOST_PIECES || !self.accounting.budget().may_spend(calls) {
             return Ok(None);
         }
         if makes_room && !left.is_empty() {

@@ -42,9 +42,9 @@ impl PlanArena for State {
         if self.plan_memories.is_full() {
             return LayOut::NotNow;
         }
-        let before = self.accounting.calls();
+        let before = self.accounting.budget().calls();
         let built = self.build(plan);
-        self.accounting.spent_on_plan(before);
+        self.accounting.budget_mut().spent_on_plan(before);
         match built {
             Ok(Built::Done(served)) => {
                 self.accounting.set_planned(served.slots.plan().height.get());
@@ -57,10 +57,10 @@ impl PlanArena for State {
 
     fn reclaim_idle(&mut self) {
         self.end_loans();
-        let before = self.accounting.calls();
+        let before = self.accounting.budget().calls();
         self.finish_retiring();
         self.plan_memories.forget_old(self.plans.current().is_some(), &mut self.accounting);
-        self.accounting.spent_on_plan(before);
+        self.accounting.budget_mut().spent_on_plan(before);
     }
 
     fn reclaim(&mut self, served: &ServedPlan) {

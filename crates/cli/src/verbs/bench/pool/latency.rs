@@ -15,12 +15,14 @@ use crate::planning::solving::was_interrupted;
 
 /// Pairs that are measured of the program of steps, and of each of the others.
 const PAIRS: usize = 1_000_000;
-const STEPLESS_PAIRS: usize = 300_000;
+const STEPLESS_PAIRS: usize = 50_000;
 const PAIRS_OF_A_STEP: usize = 200;
 /// Steps before anything is measured: a plan is served by then.
 const WARM_UP: usize = 20;
-/// Pairs before anything is measured of a program without steps: calls of the driver are rationed by then.
-const STEPLESS_WARM_UP: usize = 300_000;
+/// Pairs before anything is measured of a program without steps: the sizes have been seen, and where it has run for long, free memory was
+/// put in order some times.
+const STEPLESS_WARM_UP: usize = 2_000;
+const LONG_WARM_UP: usize = 300_000;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -32,16 +34,19 @@ pub(super) enum Program {
     OneSize,
     /// Many blocks alive, of sizes that never come again.
     RandomSizes,
+    /// The same, when it has run for long.
+    RandomSizesLater,
 }
 
 impl Program {
-    const ALL: [Self; 3] = [Self::Steps, Self::OneSize, Self::RandomSizes];
+    const ALL: [Self; 4] = [Self::Steps, Self::OneSize, Self::RandomSizes, Self::RandomSizesLater];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Steps => "steps",
             Self::OneSize => "one size",
             Self::RandomSizes => "400 alive, random sizes",
+            Self::RandomSizesLater => "the same, later",
         }
     }
 
@@ -50,7 +55,9 @@ impl Program {
         match (self, server) {
             (Self::Steps, Server::Planned) => Some(Target { p50_ns: 150, p99_ns: Some(1_000) }),
             (Self::OneSize, Server::Planned | Server::Arena) => Some(Target { p50_ns: 600, p99_ns: None }),
-            (Self::RandomSizes, Server::Planned | Server::Arena) => Some(Target { p50_ns: 1_000, p99_ns: None }),
+            (Self::RandomSizes | Self::RandomSizesLater, Server::Planned | Server::Arena) => {
+                Some(Target { p50_ns: 1_000, p99_ns: None })
+            }
             _ => None,
         }
     }
@@ -65,6 +72,7 @@ pub(super) struct Row {
     pub p50_ns: u64,
     pub p99_ns: u64,
     pub mean_ns: f64,
+    pub longest_ns: u64,
     /// The part of the blocks that a plan had, while it was measured.
     pub hit_rate: Option<f64>,
     /// Handles that were created, mapped, unmapped or given back while it was measured.
@@ -91,7 +99,9 @@ pub(super) fn measure() -> Result<Vec<Row>, Failure> {
             rows.push(match program {
                 Program::Steps => measure_steps(server)?,
                 Program::OneSize => measure_stepless(program, Stepless::one_size(), server)?,
-                Program::RandomSizes => measure_stepless(program, Stepless::random_sizes(), server)?,
+                Program::RandomSizes | Program::RandomSizesLater => {
+                    measure_stepless(program, Stepless::random_sizes(), server)?
+                }
             });
         }
     }
@@ -117,7 +127,8 @@ fn measure_steps(server: Server) -> Result<Row, Failure> {
 fn measure_stepless(program: Program, mut stepless: Stepless, server: Server) -> Result<Row, Failure> {
     let opened = server.open_hooked();
     stepless.begin(&opened)?;
-    for _ in 0..STEPLESS_WARM_UP {
+    let warm_up = if program == Program::RandomSizesLater { LONG_WARM_UP } else { STEPLESS_WARM_UP };
+    for _ in 0..warm_up {
         stepless.turn(&opened)?;
     }
     let before = Counted::of(&opened);
@@ -158,6 +169,7 @@ impl Counted {
             p50_ns: at(0.5),
             p99_ns: at(0.99),
             mean_ns: times.iter().sum::<u64>() as f64 / times.len().max(1) as f64,
+            longest_ns: times.last().copied().unwrap_or_default(),
             hit_rate: (server == Server::Planned).then(|| hits as f64 / (hits + misses).max(1) as f64),
             driver_calls: after.driver_calls.zip(self.driver_calls).map(|(after, before)| after - before),
             target: program.target(server),

@@ -95,7 +95,7 @@ fn curve_table(rows: &[curve::Row]) -> Vec<Vec<String>> {
 }
 
 fn latency_table(rows: &[latency::Row]) -> Vec<Vec<String>> {
-    let mut table = vec![cells(["", "", "p50", "p99", "mean", "from the plan", "driver calls", "to reach"])];
+    let mut table = vec![cells(["", "", "p50", "p99", "mean", "longest", "from the plan", "driver calls", "to reach"])];
     for row in rows {
         table.push(vec![
             row.program.name().to_owned(),
@@ -103,6 +103,7 @@ fn latency_table(rows: &[latency::Row]) -> Vec<Vec<String>> {
             format!("{} ns", row.p50_ns),
             format!("{} ns", row.p99_ns),
             format!("{:.0} ns", row.mean_ns),
+            format!("{:.2} ms", row.longest_ns as f64 / 1e6),
             row.hit_rate.map_or_else(nothing, percent),
             count(row.driver_calls),
             row.target.map_or_else(nothing, latency_target),

@@ -1,0 +1,210 @@
+//! How many driver calls the steps of a program may make.
+
+/// How the first steps weigh memory against driver calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// Memory first: in so many steps, from the first, handles are made, mapped, unmapped and given back freely.
+    Tight {
+        /// How many.
+        steps: u64,
+    },
+    /// Time first: the first step takes memory as a caching allocator does, in few handles with one address each. What that leaves unused
+    /// is given back after the first steps, and the steps after it may make some more calls than later ones.
+    Fast,
+}
+
+/// In how many steps a fast start ends.
+const FAST_STEPS: u64 = 10;
+
+/// How many calls those steps may make beyond what every step may.
+const FAST_CALLS: u64 = 4000;
+
+/// So many calls that steps have not made can be made up for by one that needs more memory than any before.
+const MOST_SAVED: u64 = 2000;
+
+/// The slack of the first steps.
+const FAST_SLACK: f64 = 0.002;
+
+/// What a plan may cost at any time after a fast start: its handles are mapped once.
+const FIRST_PLAN: u64 = 2048;
+
+/// Into how many handles memory is divided, about, in a tight start, in the first step of a fast one and in the others.
+const TIGHT_HANDLES: u64 = 16_384;
+const FIRST_HANDLES: u64 = 1024;
+const FAST_HANDLES: u64 = 256;
+
+/// The calls of an arena, and those that the step that is open may still make.
+#[derive(Debug)]
+pub(super) struct CallBudget {
+    start: Start,
+    ration: u64,
+    /// How many steps were closed.
+    step: u64,
+    /// The calls of the step that is open.
+    used: u64,
+    /// What earlier steps have left over.
+    saved: u64,
+    /// All calls, and those of them that were made for plans.
+    calls: u64,
+    plan_calls: u64,
+}
+
+impl CallBudget {
+    pub(super) fn new(start: Start, ration: u64) -> Self {
+        let saved = match start {
+            Start::Tight { .. } => 0,
+            Start::Fast => FAST_CALLS,
+        };
+        Self { start, ration, step: 0, used: 0, saved, calls: 0, plan_calls: 0 }
+    }
+
+    pub(super) fn count(&mut self, calls: u64) {
+        self.used += calls;
+        self.calls += calls;
+    }
+
+    /// How many calls were made in all.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// How many more calls this step may make, which needs more memory than any before or not.
+    pub(super) fn left(&self, is_record: bool) -> u64 {
+        let most = match self.start {
+            Start::Tight { steps } if self.step < steps => return u64::MAX,
+            Start::Fast if self.step == 0 => 0,
+            _ if self.is_starting() || is_record => self.ration + self.saved,
+            _ => self.ration,
+        };
+        most.saturating_sub(self.used)
+    }
+
+    /// Whether this is one of the first steps.
+    pub(super) fn is_starting(&self) -> bool {
+        match self.start {
+            Start::Tight { steps } => self.step < steps,
+            Start::Fast => self.step < FAST_STEPS,
+        }
+    }
+
+    /// The slack of the step, of which `usual` is that of later ones.
+    pub(super) fn slack(&self, usual: f64) -> f64 {
+        if self.start == Start::Fast && self.is_starting() { usual.min(FAST_SLACK) } else { usual }
+    }
+
+    /// Into how many handles memory is divided that is made in this step, where their number does not depend on the calls that are left.
+    pub(super) fn handles(&self) -> Option<u64> {
+        let handles = match self.start {
+            Start::Tight { .. } => TIGHT_HANDLES,
+            Start::Fast if self.step == 0 => FIRST_HANDLES,
+            Start::Fast => FAST_HANDLES,
+        };
+        self.is_starting().then_some(handles)
+    }
+
+    /// Whether free memory is put in order after this step, in which too much was reserved or not.
+    pub(super) fn is_tidied(&self, too_much: bool) -> bool {
+        match self.start {
+            Start::Tight { steps } => self.step < steps,
+            Start::Fast => self.step == 0 || too_much && (self.step + 1).is_power_of_two(),
+        }
+    }
+
+    /// A run of free memory that has this part of all there is stays as it is when free memory is put in order.
+    pub(super) fn long_run(&self) -> f64 {
+        match self.start {
+            Start::Tight { .. } => f64::INFINITY,
+            Start::Fast => 0.25,
+        }
+    }
+
+    /// Whether so many calls may be made for a plan: a small part of those that were made without it. Free memory is put in order in the
+    /// first steps, and a plan does that too.
+    pub(super) fn may_spend(&self, calls: u64) -> bool {
+        const PART: u64 = 25;
+        const CALLS_OF_A_STEP: u64 = 4;
+        let others = self.calls - self.plan_calls;
+        let first = if self.start == Start::Fast { FIRST_PLAN } else { 0 };
+        self.is_starting() || self.plan_calls + calls <= first + others / PART + CALLS_OF_A_STEP * self.step
+    }
+
+    /// What was asked of the source since there were `before` calls was for a plan.
+    pub(super) fn spent_on_plan(&mut self, before: u64) {
+        self.plan_calls += self.calls - before;
+    }
+
+    /// What was asked of the source since there were `before` calls is not the step's.
+    pub(super) fn spent_between_steps(&mut self, before: u64) {
+        self.used = self.used.saturating_sub(self.calls - before);
+    }
+
+    /// Closes a step.
+    pub(super) fn close(&mut self) {
+        if self.start == Start::Fast && self.step > 0 {
+            self.saved = self.saved.saturating_sub(self.used.saturating_sub(self.ration));
+            let left = self.ration.saturating_sub(self.used);
+            self.saved = self.saved.max((self.saved + left).min(MOST_SAVED));
+        }
+        self.used = 0;
+        self.step += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(budget: &mut CallBudget, calls: u64) {
+        budget.count(calls);
+        budget.close();
+    }
+
+    #[test]
+    fn a_tight_start_makes_calls_freely() {
+        let mut budget = CallBudget::new(Start::Tight { steps: 2 }, 100);
+        assert_eq!(budget.left(false), u64::MAX);
+        step(&mut budget, 5000);
+        assert!(budget.is_tidied(false));
+        step(&mut budget, 5000);
+        assert_eq!((budget.left(false), budget.left(true), budget.is_tidied(true)), (100, 100, false));
+    }
+
+    #[test]
+    fn a_fast_start_makes_none_that_it_need_not_and_then_some() {
+        let mut budget = CallBudget::new(Start::Fast, 100);
+        assert_eq!(budget.left(false), 0);
+        step(&mut budget, 3000);
+        assert_eq!(budget.left(false), 100 + FAST_CALLS, "what the first step needs is not counted");
+        step(&mut budget, 1100);
+        assert_eq!(budget.left(false), 100 + FAST_CALLS - 1000);
+        while budget.is_starting() {
+            step(&mut budget, 0);
+        }
+        assert_eq!((budget.left(false), budget.left(true)), (100, 100 + FAST_CALLS - 1000));
+    }
+
+    #[test]
+    fn what_is_left_over_is_saved_for_a_step_that_needs_more_than_any_before() {
+        let mut budget = CallBudget::new(Start::Fast, 100);
+        (0..FAST_STEPS).for_each(|_| step(&mut budget, 100 + FAST_CALLS));
+        assert_eq!(budget.left(true), 100);
+        (0..5).for_each(|_| step(&mut budget, 40));
+        assert_eq!((budget.left(false), budget.left(true)), (100, 400));
+        (0..500).for_each(|_| step(&mut budget, 0));
+        assert_eq!(budget.left(true), 100 + MOST_SAVED);
+    }
+
+    #[test]
+    fn after_a_fast_start_free_memory_is_put_in_order_ever_less_often() {
+        let mut budget = CallBudget::new(Start::Fast, 100);
+        let mut tidied = Vec::new();
+        for number in 1..=40 {
+            assert!(number == 1 || !budget.is_tidied(false));
+            if budget.is_tidied(true) {
+                tidied.push(number);
+            }
+            budget.close();
+        }
+        assert_eq!(tidied, [1, 2, 4, 8, 16, 32]);
+    }
+}

@@ -1,0 +1,82 @@
+//! How a program starts on a device: in its first steps about as many driver calls as with a caching allocator, and from then on as little
+//! memory as if more had been made.
+
+use std::num::NonZeroU64;
+
+use lowtide_core::random::Random;
+use lowtide_core::{Bytes, Trace};
+use lowtide_pool::ArenaOptions;
+use lowtide_replay::{Replay, ReplayOptions, Strategy};
+use lowtide_testing::thorough;
+
+use crate::mixture::{mixture, random_order};
+use crate::support::{caching, expandable, play_with, recording, recordings};
+
+const SINGLE_STREAM: [&str; 6] =
+    ["llama_fixed", "llama_generate", "llama_varlen", "maskrcnn", "mixtral_moe", "resnet50"];
+
+/// In how many steps a program has started.
+const FIRST: usize = 10;
+
+/// What all driver calls may take; a tight start takes 400 to 1,100 ms.
+const MOST_MILLISECONDS: u64 = 250;
+
+struct Played {
+    ours: Replay,
+    /// What PyTorch's better allocator reserves.
+    theirs: Bytes,
+}
+
+fn played(run: &Trace, repeat: u64) -> Played {
+    let options = ReplayOptions { repeat: NonZeroU64::new(repeat).unwrap(), ..ReplayOptions::default() };
+    let play = |strategy: Strategy| play_with(run, &strategy, &options).unwrap();
+    let theirs = play(caching()).peak_reserved.min(play(expandable()).peak_reserved);
+    Played { ours: play(Strategy::Arena(ArenaOptions::long_running())), theirs }
+}
+
+impl Played {
+    /// The most that was reserved after the first steps, above the most that was ever requested.
+    fn late(&self) -> f64 {
+        let reserved = self.ours.reserved_per_step.iter().skip(FIRST).max().copied().unwrap_or_default();
+        reserved.ratio(self.ours.peak_requested) - 1.0
+    }
+
+    fn milliseconds(&self) -> u64 {
+        self.ours.calls.nanoseconds / 1_000_000
+    }
+}
+
+#[test]
+fn recorded_runs_start_fast_and_are_tight_from_the_eleventh_step_on() {
+    let Some(folder) = recordings() else { return };
+    for name in SINGLE_STREAM {
+        let run = recording(&folder, name);
+        let repeat = 20_u64.div_ceil(run.steps().count() as u64);
+        let played = played(&run, repeat);
+        let Replay { peak_reserved, driver_calls_per_step, .. } = &played.ours;
+        assert!(*peak_reserved <= played.theirs, "{name}: {peak_reserved} and not {}", played.theirs);
+        assert!(played.late() <= 0.01, "{name}: {:.2}% above", 100.0 * played.late());
+        let most = driver_calls_per_step.iter().skip(FIRST).max().unwrap();
+        assert!(*most <= 250, "{name}: {most} calls in a late step");
+        let milliseconds = played.milliseconds();
+        assert!(milliseconds <= MOST_MILLISECONDS, "{name}: {milliseconds} ms in the driver");
+    }
+}
+
+#[test]
+fn steps_in_any_order_start_fast_too() {
+    let Some(folder) = recordings() else { return };
+    let seeds = if thorough() { 8 } else { 2 };
+    for name in SINGLE_STREAM {
+        let run = recording(&folder, name);
+        for seed in 0..seeds {
+            let order = random_order(&run, &mut Random::new(seed));
+            let played = played(&mixture(&run, &order), 1);
+            let above = played.ours.peak_reserved.ratio(played.theirs) - 1.0;
+            let name = format!("{name} in the order {order:?}");
+            assert!(above <= 0.005, "{name}: {:.2}% above PyTorch's better allocator", 100.0 * above);
+            let milliseconds = played.milliseconds();
+            assert!(milliseconds <= MOST_MILLISECONDS, "{name}: {milliseconds} ms in the driver");
+        }
+    }
+}
