@@ -43,6 +43,8 @@ pub struct ArenaOptions {
     pub ration: u64,
     /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
     pub learner: Option<LearnerOptions>,
+    /// How many handles of a plan are mapped at most when a step is closed, unless plans are made while the program waits anyway.
+    pub handles_at_once: usize,
     /// After how many allocations to find steps by their period, until the program closes one itself; never, where there
     /// is none. What recurs while a program sets up is not a step: one that may close its steps is given time to.
     pub find_steps: Option<u64>,
@@ -50,7 +52,15 @@ pub struct ArenaOptions {
 
 impl Default for ArenaOptions {
     fn default() -> Self {
-        Self { slack: 0.006, start: Start::Tight { steps: 2 }, ration: 240, learner: None, find_steps: None }
+        Self {
+            slack: 0.006,
+            start: Start::Tight { steps: 2 },
+            ration: 240,
+            learner: None,
+            // In about a millisecond.
+            handles_at_once: 40,
+            find_steps: None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lowtide_learn::{LearnerOptions, Served};
 use lowtide_memory::Source;
-use lowtide_pool::{Arena, ArenaOptions, Error, Pool};
+use lowtide_pool::{Arena, ArenaOptions, Error, Pool, Start};
 
 use super::outcome::PlanUse;
 use crate::torch::{Caching, Expandable, TorchOptions};
@@ -34,6 +34,15 @@ impl Strategy {
         let time_limit = Duration::from_secs(4);
         let learner = LearnerOptions { time_limit, background: false, ..LearnerOptions::default() };
         Self::Planned(ArenaOptions { learner: Some(learner), ..ArenaOptions::default() })
+    }
+
+    /// The same with another start, where it is Lowtide's.
+    #[must_use]
+    pub fn starting(mut self, start: Start) -> Self {
+        if let Self::Arena(options) | Self::Planned(options) = &mut self {
+            options.start = start;
+        }
+        self
     }
 
     /// What PyTorch uses with `options`: [`Expandable`](Self::Expandable) where

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lowtide_core::Bytes;
+use lowtide_pool::Start;
 use lowtide_replay::{Replay, ReplayError, ReplayOptions, Strategy, TorchOptions, replay};
 use serde::Serialize;
 
@@ -48,6 +49,9 @@ pub struct Arguments {
     /// Do not say where steps end, as a program that marks none: `planned` finds them by their period
     #[arg(long)]
     unmarked: bool,
+    /// How arena and planned take their memory in the first steps
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    start: StartChoice,
     /// PyTorch's settings for caching and expandable, and where --sweep begins
     #[arg(long, value_name = "PYTORCH_ALLOC_CONF", default_value = "", hide_default_value = true)]
     alloc_conf: TorchOptions,
@@ -96,6 +100,7 @@ Examples:
   lowtide replay snapshot.pickle --sweep              the best PYTORCH_ALLOC_CONF
   lowtide replay trace.csv.gz --repeat 10 --json      ten times the steps, for a script
   lowtide replay trace.csv.gz --unmarked              as under a program without an optimizer
+  lowtide replay trace.csv.gz --start fast            with the start that a program has on a device
 
 Exit code 1: an allocator that was asked about ran out of memory.";
 
@@ -113,6 +118,25 @@ enum Choice {
     /// All four of them
     #[default]
     All,
+}
+
+/// How Lowtide starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum StartChoice {
+    /// With as little memory as can be: driver calls are free in the first two steps
+    #[default]
+    Tight,
+    /// With few driver calls, as under `lowtide.torch.install()`: some more memory in the first ten steps
+    Fast,
+}
+
+impl StartChoice {
+    fn of(self, strategy: Strategy) -> Strategy {
+        match self {
+            Self::Tight => strategy,
+            Self::Fast => strategy.starting(Start::Fast),
+        }
+    }
 }
 
 /// Plays, shows and writes.
@@ -156,7 +180,7 @@ impl Stage<'_> {
     /// The allocators that were asked for.
     fn strategies(&self) -> Vec<Strategy> {
         let torch = || self.arguments.alloc_conf.clone();
-        match self.arguments.strategy {
+        let strategies = match self.arguments.strategy {
             Choice::Arena => vec![Strategy::arena()],
             Choice::Planned => vec![Strategy::planned()],
             Choice::Caching => vec![Strategy::Caching(torch())],
@@ -164,7 +188,8 @@ impl Stage<'_> {
             Choice::All => {
                 vec![Strategy::arena(), Strategy::planned(), Strategy::Caching(torch()), Strategy::Expandable(torch())]
             }
-        }
+        };
+        strategies.into_iter().map(|strategy| self.arguments.start.of(strategy)).collect()
     }
 
     /// Plays the run on one allocator; nothing where Ctrl-C ended it.
@@ -207,12 +232,13 @@ impl Stage<'_> {
 
     /// The command with another choice of allocators.
     fn typed(&self, choice: &str) -> String {
-        let Arguments { device, repeat, unmarked, alloc_conf, .. } = self.arguments;
+        let Arguments { device, repeat, unmarked, start, alloc_conf, .. } = self.arguments;
         let repeat = if repeat.get() > 1 { format!(" --repeat {repeat}") } else { String::new() };
         let marks = if *unmarked { " --unmarked" } else { "" };
+        let start = if *start == StartChoice::Fast { " --start fast" } else { "" };
         let line = alloc_conf.to_string();
         let line = if line.is_empty() { line } else { format!(" --alloc-conf {}", show::quoted(&line)) };
-        format!("lowtide replay {}{}{repeat}{marks}{line}{choice}", self.source.typed(), device.typed())
+        format!("lowtide replay {}{}{repeat}{marks}{start}{line}{choice}", self.source.typed(), device.typed())
     }
 }
 

@@ -2,6 +2,7 @@
 //! is dropped the heaps have their handles back at once, and the addresses stay as they are for a while: whoever takes the same
 //! plan up again in the same place needs no call. A source whose handles have one address each gives a plan memory of its own.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
@@ -10,12 +11,15 @@ use rustc_hash::FxHashSet;
 
 use super::accounting::Accounting;
 use super::heap::Holder;
-use super::sized_heaps::SizeClass;
+use super::sized_heaps::{SizeClass, SizedHeaps};
 use super::streams::{Freed, Position};
 use crate::addresses;
 
 /// As many memories of plans that are not served are kept.
 const KEPT: usize = 3;
+
+/// For so many steps memory waits for the plan that it was made for, before another plan gets memory.
+const MOST_IDLE: u32 = 32;
 
 /// A handle that is lent, and whose it is.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +62,10 @@ pub(super) struct PlanMemory {
     number: u64,
     /// What was queued when a handle was last taken back; none where that is not known.
     marks: Option<Vec<Mark>>,
+    /// The handles that are still to be mapped, the next one first.
+    awaited: VecDeque<Loan>,
+    /// For how many steps all of them have been mapped, while no plan was served from it.
+    idle_steps: u32,
 }
 
 impl PlanMemory {
@@ -76,8 +84,40 @@ impl PlanMemory {
         self.end
     }
 
+    /// These handles are to be mapped next.
+    pub(super) fn await_loans(&mut self, loans: &[Loan]) {
+        self.awaited = loans.iter().copied().collect();
+        self.idle_steps = 0;
+    }
+
+    /// Whether there are any to be mapped.
+    pub(super) fn awaits(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Maps `most` of them. Where that fails, or one is no longer there, none is to be mapped any more.
+    pub(super) fn map_awaited(
+        &mut self,
+        most: usize,
+        heaps: &SizedHeaps,
+        accounting: &mut Accounting,
+    ) -> Result<(), SourceError> {
+        for _ in 0..most {
+            let Some(loan) = self.awaited.pop_front() else { break };
+            let Some(address) = heaps.of(loan.size).heap.first_address(&loan.holder) else {
+                self.awaited.clear();
+                break;
+            };
+            if let Err(error) = self.borrow(address, loan, accounting) {
+                self.awaited.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a handle that lies at `address` of a heap at the end as well.
-    pub(super) fn borrow(&mut self, address: u64, loan: Loan, accounting: &mut Accounting) -> Result<(), SourceError> {
+    fn borrow(&mut self, address: u64, loan: Loan, accounting: &mut Accounting) -> Result<(), SourceError> {
         let (at, bytes) = (self.end, loan.holder.bytes);
         if at + bytes > self.span.bytes.get() {
             return Err(SourceError::OutOfAddresses { asked: Bytes::new(bytes) });
@@ -99,20 +139,29 @@ impl PlanMemory {
         Ok(())
     }
 
-    /// Whether just these handles lie under it, side by side from its first address on.
-    fn is_of(&self, loans: &[Loan]) -> bool {
+    /// How many handles lie under it.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether the first of these handles, or all, lie under it, side by side from its first address on, and there are addresses for the others.
+    fn begins(&self, loans: &[Loan]) -> bool {
         let mut at = 0;
         let is_there = |(piece, loan): (&Piece, &Loan)| {
             let is_next = piece.at == at;
             at += piece.bytes;
             is_next && piece.loan.is_some_and(|own| own.handle() == loan.handle())
         };
-        self.pieces.len() == loans.len() && self.pieces.iter().zip(loans).all(is_there)
+        self.pieces.len() <= loans.len()
+            && self.pieces.iter().zip(loans).all(is_there)
+            && self.end == at
+            && total(loans) <= self.span.bytes.get()
     }
 
     /// The heaps lend `loans` from now on.
     fn begin(&mut self, loans: &[Loan]) {
         self.forget_marks();
+        self.idle_steps = MOST_IDLE;
         for (piece, &loan) in self.pieces.iter_mut().zip(loans) {
             (piece.loan, piece.is_held) = (Some(loan), true);
         }
@@ -133,6 +182,8 @@ impl PlanMemory {
     /// Takes away what is under addresses that the plan does not have any more. The caller knows that queued work is done. What the
     /// source does not take stays, and its last error is returned.
     fn unmap(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
+        self.awaited.clear();
+        self.idle_steps = MOST_IDLE;
         let (source, base, mut outcome) = (&self.source, self.span.start, Ok(()));
         self.pieces.retain(|piece| {
             if piece.is_held {
@@ -192,10 +243,44 @@ pub(super) struct PlanMemories {
 }
 
 impl PlanMemories {
-    /// The memory that has just `loans` under it and on which no block lies, if there is one: it is the caller's.
-    pub(super) fn reuse(&mut self, loans: &[Loan]) -> Option<PlanMemory> {
-        let place = self.list.iter().position(|memory| memory.is_of(loans) && memory.is_idle())?;
+    /// The memory that has most of `loans` under it, from the first on, and nothing else, and on which no block lies, if there is one: it is the
+    /// caller's.
+    pub(super) fn begun(&mut self, loans: &[Loan]) -> Option<PlanMemory> {
+        let place = self.place_of(loans)?;
         Some(self.list.remove(place))
+    }
+
+    fn place_of(&self, loans: &[Loan]) -> Option<usize> {
+        let begun = self.list.iter().enumerate().filter(|(_, memory)| memory.begins(loans) && memory.is_idle());
+        begun.max_by_key(|(_, memory)| memory.pieces.len()).map(|(place, _)| place)
+    }
+
+    /// Whether handles are being mapped.
+    pub(super) fn is_mapping(&self) -> bool {
+        self.list.iter().any(PlanMemory::awaits)
+    }
+
+    /// Whether another plan is about to be served: its handles are being mapped, or were, and the blocks are not back yet in the place that
+    /// it was made around.
+    pub(super) fn awaits_another(&self) -> bool {
+        self.list.iter().any(|memory| memory.awaits() || memory.idle_steps < MOST_IDLE)
+    }
+
+    /// Maps some of the handles that a plan awaits.
+    pub(super) fn map_more(&mut self, most: usize, heaps: &SizedHeaps, accounting: &mut Accounting) {
+        for memory in &mut self.list {
+            if memory.awaits() {
+                // What could not be mapped is not awaited any more.
+                let _ = memory.map_awaited(most, heaps, accounting);
+                return;
+            }
+            memory.idle_steps = (memory.idle_steps + 1).min(MOST_IDLE);
+        }
+    }
+
+    /// Keeps memory that a plan is to have later.
+    pub(super) fn keep(&mut self, memory: PlanMemory) {
+        self.list.push(memory);
     }
 
     /// Whether so many are kept, because none can be given up yet, that there should be no other.
@@ -205,15 +290,28 @@ impl PlanMemories {
 
     /// How many calls it takes to put `loans` under a plan.
     pub(super) fn calls_for(&self, loans: &[Loan]) -> u64 {
-        let is_there = self.list.iter().any(|memory| memory.is_of(loans) && memory.is_idle());
-        if is_there { 0 } else { loans.len() as u64 }
+        (loans.len() - self.place_of(loans).map_or(0, |place| self.list[place].pieces())) as u64
+    }
+
+    /// Addresses for another plan that is to have `loans`, with nothing under them.
+    pub(super) fn make(&mut self, source: Arc<dyn Source>, loans: &[Loan]) -> Result<PlanMemory, SourceError> {
+        self.make_apart(source, total(loans))
     }
 
     /// Addresses for another plan, with nothing under them.
-    pub(super) fn make(&mut self, source: Arc<dyn Source>, bytes: u64) -> Result<PlanMemory, SourceError> {
+    pub(super) fn make_apart(&mut self, source: Arc<dyn Source>, bytes: u64) -> Result<PlanMemory, SourceError> {
         self.made += 1;
         let span = source.reserve(Bytes::new(bytes))?;
-        Ok(PlanMemory { source, span, pieces: Vec::new(), end: 0, number: self.made, marks: None })
+        Ok(PlanMemory {
+            source,
+            span,
+            pieces: Vec::new(),
+            end: 0,
+            number: self.made,
+            marks: Some(Vec::new()),
+            awaited: VecDeque::new(),
+            idle_steps: 0,
+        })
     }
 
     /// Keeps the memory of a plan that is served from now on.
@@ -339,4 +437,8 @@ impl PlanMemories {
     pub(super) fn take(&mut self, start: u64, end: u64) {
         self.freed.cut(start, end);
     }
+}
+
+fn total(loans: &[Loan]) -> u64 {
+    loans.iter().map(|loan| loan.holder.bytes).sum()
 }

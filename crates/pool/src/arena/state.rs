@@ -59,6 +59,8 @@ pub(super) struct State {
     plans: PlanServer,
     plan_memories: PlanMemories,
     retiring: Retiring,
+    /// How many handles of a plan are mapped at once.
+    handles_at_once: usize,
     since_step: u64,
     /// Whether steps were found by their period since then.
     has_found_steps: bool,
@@ -87,6 +89,7 @@ impl State {
             plans: PlanServer::new(policy, observer, published),
             plan_memories: PlanMemories::default(),
             retiring: Retiring::default(),
+            handles_at_once: options.handles_at_once,
             since_step: 0,
             has_found_steps: false,
         };
@@ -205,7 +208,8 @@ impl State {
         self.since_step = 0;
         let before = self.accounting.budget().calls();
         // A source that fails here costs order, nothing else: what was not done is done at need.
-        let is_due = self.accounting.is_tidied() && self.plans.current().is_none();
+        let has_plan = self.plans.current().is_some() || self.plan_memories.is_mapping();
+        let is_due = self.accounting.is_tidied() && !has_plan;
         if is_due && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
             let unmapped = self.unmap_plans();

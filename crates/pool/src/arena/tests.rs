@@ -1,6 +1,7 @@
 //! What an arena promises beyond the conformance suite: how few calls it makes, and what becomes of plans.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lowtide_core::random::Random;
 use lowtide_core::{Bytes, StreamId, ThreadId};
@@ -327,6 +328,49 @@ fn steps_that_nobody_marks_are_found_and_planned() {
 }
 
 #[test]
+fn a_plan_that_is_made_in_the_background_is_mapped_a_few_handles_at_a_time() {
+    let device = device(None);
+    let learner = Some(LearnerOptions { background: true, ..LearnerOptions::default() });
+    let options = ArenaOptions { learner, ..ArenaOptions::long_running() };
+    let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
+    let sizes = SIZES.map(|size| 8 * size);
+    let mut mapped = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while pool.served().hits == 0 {
+        assert!(Instant::now() < deadline, "no plan came");
+        run_step(&pool, &sizes, 0);
+        let before = device.calls().mapped;
+        pool.step();
+        mapped.push(device.calls().mapped - before);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // After the first step free memory is put in order; later only a plan is mapped at the end of a step.
+    let of_the_plan = &mapped[1..];
+    assert!(of_the_plan.iter().sum::<u64>() > 100, "{mapped:?}");
+    assert!(of_the_plan.iter().all(|&mapped| mapped <= 40), "{mapped:?}");
+}
+
+#[test]
+fn a_plan_comes_also_where_what_stays_alive_lies_elsewhere_in_every_step() {
+    let device = device(None);
+    let learner = Some(LearnerOptions { background: true, ..LearnerOptions::default() });
+    let options = ArenaOptions { learner, ..ArenaOptions::default() };
+    let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
+    let mut random = Random::new(5);
+    let sizes: Vec<u64> = (0..400).map(|_| 1 + random.below(60)).collect();
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let mut input = block(&pool, 90);
+    while pool.served().hits == 0 {
+        assert!(Instant::now() < deadline, "no plan came");
+        run_step(&pool, &sizes, 0);
+        // The next input is there before this one goes.
+        let next = block(&pool, 90);
+        pool.free(std::mem::replace(&mut input, next)).unwrap();
+        pool.step();
+    }
+}
+
+#[test]
 fn a_program_that_begins_to_repeat_late_is_planned_all_the_same() {
     let device = device(None);
     let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
@@ -357,7 +401,9 @@ fn memory_of_a_plan_that_was_dropped_serves_again_before_the_step_is_closed() {
     // The plan has no room for it.
     let odd = block(&pool, 3 * SIZES.iter().sum::<u64>());
     pool.free(odd).unwrap();
-    planned.into_iter().for_each(|address| pool.free(address).unwrap());
+    for address in planned {
+        pool.free(address).unwrap();
+    }
     let before = device.calls().committed;
     assert!(before > reserved);
     // As much as all of it, in blocks that no plan has.
@@ -367,7 +413,9 @@ fn memory_of_a_plan_that_was_dropped_serves_again_before_the_step_is_closed() {
     });
     let blocks: Vec<Address> = sizes.map(|size| block(&pool, size)).collect();
     assert!(device.calls().committed <= before + Bytes::new(4 * MIB), "{} after {before}", device.calls().committed);
-    blocks.into_iter().for_each(|address| pool.free(address).unwrap());
+    for address in blocks {
+        pool.free(address).unwrap();
+    }
 }
 
 #[test]

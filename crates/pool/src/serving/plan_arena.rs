@@ -13,6 +13,8 @@ use super::served_plan::ServedPlan;
 pub(crate) enum LayOut {
     /// It can be served.
     Done(Arc<ServedPlan>),
+    /// It is being done, on another thread or a part at the end of each step.
+    Begun,
     /// Something is in the way that may be gone after the next step.
     NotNow,
     /// There is no room for it; it is left alone for a while.
@@ -83,6 +85,7 @@ pub(crate) trait PlanArena {
         self.drop_plan();
         match self.lay_out(plan) {
             LayOut::Done(served) => self.plans_mut().publish(plan, served),
+            LayOut::Begun => {}
             LayOut::NotNow => self.plans_mut().postpone(plan),
             LayOut::Refused => self.plans_mut().refuse(plan),
         }

@@ -175,12 +175,12 @@ impl PlanServer {
         self.observer.as_ref().map(|observer| observer.instances(plan)).unwrap_or_default()
     }
 
-    /// `plan` made anew around blocks that stay where they are.
-    pub(crate) fn plan_around(&mut self, plan: &StepPlan, carried: Vec<Carried>) -> Replanned {
+    /// `plan` made anew around blocks that stay where they are; it is begun only where it `may_begin`.
+    pub(crate) fn plan_around(&mut self, plan: &StepPlan, carried: Vec<Carried>, may_begin: bool) -> Replanned {
         let work = self.observer.as_ref().and_then(|observer| observer.replanning(plan, carried));
         // Before the first step nobody waits for anything else.
         let is_beginning = self.steps == 0;
-        work.map_or(Replanned::Impossible, |work| self.replanner.ask(work, is_beginning))
+        work.map_or(Replanned::Impossible, |work| self.replanner.ask(work, is_beginning, may_begin))
     }
 
     /// Whether the program may be kept waiting for the sake of a plan: where plans are made while it waits anyway.
@@ -309,7 +309,7 @@ impl PlanServer {
     /// A plan could not be laid out yet. One that never can is left alone for a while.
     pub(super) fn postpone(&mut self, plan: &StepPlan) {
         /// So often it is tried.
-        const MOST: u32 = 8;
+        const MOST: u32 = 16;
         let before = self.postponed.filter(|(signature, _)| *signature == plan.signature).map_or(0, |(_, times)| times);
         self.postponed = Some((plan.signature, before + 1));
         if before + 1 >= MOST {

@@ -10,8 +10,8 @@ use lowtide_memory::Worker;
 use super::plan_server::is_small_enough;
 use super::slot_table::SlotLayout;
 
-/// How many answers are kept.
-const KEPT: usize = 4;
+/// How many answers are kept. Where steps repeat, what stays alive comes back to where it was, though not in every step.
+const KEPT: usize = 16;
 
 /// A plan that can be served around the blocks it was asked about; none where there is no such plan.
 type Answer = Option<Arc<SlotLayout>>;
@@ -23,6 +23,8 @@ pub(crate) enum Replanned {
     Ready(Arc<SlotLayout>),
     /// There is none.
     Impossible,
+    /// It has been begun; ask again later.
+    Started,
     /// It is being made, or another one is; ask again later.
     Working,
 }
@@ -73,8 +75,8 @@ impl Replanner {
         self.background
     }
 
-    /// What is known of the plan that `work` makes, which is begun where nothing is; it is made at once where the program `may_wait`.
-    pub(super) fn ask(&mut self, work: Replanning, may_wait: bool) -> Replanned {
+    /// What is known of the plan that `work` makes. Where nothing is, it is made at once if the program `may_wait`, and begun if it `may_begin`.
+    pub(super) fn ask(&mut self, work: Replanning, may_wait: bool, may_begin: bool) -> Replanned {
         self.take_answer();
         let (plan, carried) = work.question();
         let asked = Question { plan: Arc::clone(plan), carried: carried.to_vec() };
@@ -85,7 +87,8 @@ impl Replanner {
             return answer.into();
         }
         if let Some(running) = &self.running {
-            if running.question != asked {
+            // An answer for blocks that have moved meanwhile is of use when they are back.
+            if !Arc::ptr_eq(&running.question.plan, &asked.plan) {
                 running.cancel.store(true, Ordering::Relaxed);
             }
             return Replanned::Working;
@@ -96,11 +99,14 @@ impl Replanner {
             self.keep(asked, answer.clone());
             return answer.into();
         }
+        if !may_begin {
+            return Replanned::Working;
+        }
         let theirs = Arc::clone(&cancel);
         // Where no thread can be had, it is tried again at the next step.
         let worker = Worker::start(c"lowtide-replan", move || make(&work, &theirs));
         self.running = worker.map(|worker| Running { question: asked, cancel, worker });
-        Replanned::Working
+        Replanned::Started
     }
 
     /// Takes the answer of a thread that is done; one that was cancelled or has panicked has none.
@@ -132,5 +138,46 @@ impl Drop for Replanner {
         if let Some(running) = &self.running {
             running.cancel.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use lowtide_core::{Align, Bytes};
+    use lowtide_learn::{Lane, Learner, LearnerOptions, Served};
+
+    use super::*;
+
+    #[test]
+    fn blocks_that_move_to_and_fro_are_planned_around_in_both_places() {
+        let mut learner = Learner::new(LearnerOptions { background: false, ..LearnerOptions::default() });
+        for _ in 0..4 {
+            let tickets: Vec<_> = (1..400)
+                .map(|number| learner.alloc(Lane::default(), Bytes::new(512 * (number % 37 + 1)), Align::ONE))
+                .collect();
+            for ticket in tickets {
+                learner.free(ticket);
+            }
+            learner.step(Served::default());
+        }
+        let plan = learner.likely_next().unwrap();
+        let around = |offset: u64| {
+            let carried = Carried { slot: None, offset: Bytes::new(offset), bytes: Bytes::new(512) };
+            learner.replanning(&plan, vec![carried]).unwrap()
+        };
+        let mut replanner = Replanner::new(true);
+        let (mut answered, start) = ([false; 2], Instant::now());
+        while answered != [true; 2] {
+            assert!(start.elapsed() < Duration::from_mins(1), "{answered:?}");
+            for (place, answered) in answered.iter_mut().enumerate() {
+                *answered |= matches!(replanner.ask(around(512 * place as u64), false, true), Replanned::Ready(_));
+                let is_cancelled = |running: &Running| running.cancel.load(Ordering::Relaxed);
+                assert!(!replanner.running.as_ref().is_some_and(is_cancelled), "the other place is no reason to stop");
+            }
+        }
+        assert!(!matches!(replanner.ask(around(1024), false, false), Replanned::Ready(_) | Replanned::Started));
+        assert!(replanner.running.is_none(), "nothing is begun that may not be");
     }
 }

@@ -41,7 +41,8 @@ pub fn planned(source: Arc<Watching>) -> Made {
 }
 
 pub fn planned_in_the_background(source: Arc<Watching>) -> Made {
-    Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(true), ..ArenaOptions::default() })?))
+    let options = ArenaOptions { learner: learner(true), handles_at_once: 1, ..ArenaOptions::default() };
+    Ok(Box::new(Arena::new(source, options)?))
 }
 
 pub fn planned_by_its_period(source: Arc<Watching>) -> Made {

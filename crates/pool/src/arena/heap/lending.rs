@@ -55,6 +55,12 @@ impl Heap {
         holders
     }
 
+    /// The first address of a handle, if there still is one.
+    pub(in crate::arena) fn first_address(&self, holder: &Holder) -> Option<u64> {
+        let handle = self.handles.get(holder.index.0 as usize)?.as_ref()?;
+        (handle.serial == holder.serial).then(|| self.address(handle.places[0]))
+    }
+
     fn free_within(&self, place: u64, bytes: u64) -> u64 {
         self.free_parts(place, place + bytes).iter().map(|(start, end)| end - start).sum()
     }

@@ -1,6 +1,6 @@
 //! How a plan gets its memory: all of it is lent by the heaps, handles with blocks on them first, around which the plan is made
-//! anew, and then whole free handles. What the plan leaves over is given back once queued work is done, for which nobody waits unless plans
-//! are made while the program waits anyway.
+//! anew, and then whole free handles. They are mapped a few at a time, at the ends of steps, and what the plan leaves over is given back once
+//! queued work is done: nobody waits for either, unless plans are made while the program waits anyway.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const LEFT_OVER: u64 = 4096;
 /// A plan may need this part more than was ever reserved without it.
 const MORE: u64 = 1000;
 
-/// A plan that needs more handles than this would keep the program waiting.
+/// A plan that needs more handles than this would be long in coming.
 const MOST_PIECES: usize = 4096;
 
 /// A block that lies on memory that a plan would have.
@@ -53,8 +53,10 @@ struct Choice {
 #[derive(Debug)]
 pub(super) enum Built {
     Done(ServedPlan),
-    /// The plan is still being made around the blocks that stay.
+    /// The plan is being made around the blocks that stay, or its handles are being mapped.
     Working,
+    /// Something else has to be done first.
+    NotNow,
     Impossible,
 }
 
@@ -72,7 +74,10 @@ impl State {
         if offer.loans.len() > MOST_PIECES {
             return Ok(Built::Impossible);
         }
-        let layout = match self.plans.plan_around(plan, carried) {
+        // While memory waits for the plan that it was made for, no other is made.
+        let may_begin = !self.plan_memories.awaits_another();
+        let layout = match self.plans.plan_around(plan, carried, may_begin) {
+            Replanned::Started => return Ok(Built::NotNow),
             Replanned::Working => return Ok(Built::Working),
             Replanned::Impossible => return Ok(Built::Impossible),
             Replanned::Ready(layout) => layout,
@@ -88,8 +93,11 @@ impl State {
         if loans.len() > MOST_PIECES || !self.accounting.budget().may_spend(calls) {
             return Ok(Built::Impossible);
         }
-        self.wait_for_lenders(&layout, &loans)?;
-        let memory = self.borrow(&loans)?;
+        let Some(memory) = self.borrow(&loans)? else { return Ok(Built::Working) };
+        if let Err(error) = self.wait_for_lenders(&layout, &loans) {
+            self.plan_memories.keep(memory);
+            return Err(error);
+        }
         for loan in &loans {
             self.heaps.of_mut(loan.size).heap.lend(&loan.holder);
         }
@@ -116,7 +124,7 @@ impl State {
         if self.accounting.reserved() + height > self.accounting.peak_reserved() {
             return Ok(Built::Impossible);
         }
-        let mut memory = self.plan_memories.make(Arc::clone(&self.source), height)?;
+        let mut memory = self.plan_memories.make_apart(Arc::clone(&self.source), height)?;
         memory.extend(height, &mut self.accounting)?;
         let slots = SlotTable::of(Arc::clone(layout));
         let served = ServedPlan::new(slots, memory.base(), memory.end(), memory.number());
@@ -124,19 +132,33 @@ impl State {
         Ok(Built::Done(served))
     }
 
-    /// Addresses for a plan under which `loans` lie: those that it had before, or new ones.
-    fn borrow(&mut self, loans: &[Loan]) -> Result<PlanMemory, SourceError> {
+    /// Addresses for a plan under which `loans` lie: those that it had before, or new ones. None where the program would have to wait: then the
+    /// handles are mapped at the ends of the next steps, for one plan at a time.
+    fn borrow(&mut self, loans: &[Loan]) -> Result<Option<PlanMemory>, SourceError> {
         let Self { plan_memories, heaps, accounting, source, .. } = self;
-        if let Some(memory) = plan_memories.reuse(loans) {
-            return Ok(memory);
+        let mut memory = match plan_memories.begun(loans) {
+            Some(memory) => memory,
+            None if plan_memories.awaits_another() => return Ok(None),
+            None => plan_memories.make(Arc::clone(source), loans)?,
+        };
+        memory.await_loans(&loans[memory.pieces()..]);
+        // Before the first step nobody waits for anything else.
+        let may_wait = self.plans.may_wait() || self.plans.steps() == 0;
+        let mapped = memory.map_awaited(if may_wait { loans.len() } else { 0 }, heaps, accounting);
+        if mapped.is_err() || memory.awaits() {
+            // Work on what was mapped for an earlier plan may still be queued.
+            plan_memories.keep(memory);
+            return mapped.map(|()| None);
         }
-        let bytes: u64 = loans.iter().map(|loan| loan.holder.bytes).sum();
-        let mut memory = plan_memories.make(Arc::clone(source), bytes)?;
-        for &loan in loans {
-            let address = heaps.of(loan.size).heap.address(loan.holder.place);
-            memory.borrow(address, loan, accounting)?;
+        Ok(Some(memory))
+    }
+
+    /// Maps some more handles for a plan that is to be served.
+    pub(super) fn map_more(&mut self) {
+        let Self { plan_memories, heaps, accounting, handles_at_once, .. } = self;
+        if !self.plans.may_wait() {
+            plan_memories.map_more(*handles_at_once, heaps, accounting);
         }
-        Ok(memory)
     }
 
     /// The handles that a plan of `height` gets, and those that are free and that it does not need; none where more would have to be

@@ -50,7 +50,8 @@ impl PlanArena for State {
                 self.accounting.set_planned(served.slots.plan().height.get());
                 LayOut::Done(Arc::new(served))
             }
-            Ok(Built::Working) => LayOut::NotNow,
+            Ok(Built::Working) => LayOut::Begun,
+            Ok(Built::NotNow) => LayOut::NotNow,
             Ok(Built::Impossible) | Err(_) => LayOut::Refused,
         }
     }
@@ -58,6 +59,7 @@ impl PlanArena for State {
     fn reclaim_idle(&mut self) {
         self.end_loans();
         let before = self.accounting.budget().calls();
+        self.map_more();
         self.finish_retiring();
         self.plan_memories.forget_old(self.plans.current().is_some(), &mut self.accounting);
         self.accounting.budget_mut().spent_on_plan(before);
