@@ -13,6 +13,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, MutexGuard};
 
 use lowtide_core::{Align, Bytes, StreamId};
@@ -32,19 +33,25 @@ const UNIT_ALIGN: Align = match Align::new(UNIT) {
     None => Align::ONE,
 };
 
+/// Are mapped in about a millisecond.
+const HANDLES_AT_ONCE: NonZeroUsize = match NonZeroUsize::new(40) {
+    Some(handles) => handles,
+    None => NonZeroUsize::MIN,
+};
+
 /// How an arena weighs memory against driver calls.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArenaOptions {
     /// What may be reserved beyond the most that was ever in use, as a part of it, before handles are moved instead.
     pub slack: f64,
-    /// How the first steps weigh the two.
+    /// How the first steps weigh memory against driver calls.
     pub start: Start,
-    /// How many calls may be made in a later step. Where they do not suffice, memory is taken instead.
+    /// How many calls may be made in a later step, unless it needs more memory than any before. Where they do not suffice, memory is taken instead.
     pub ration: u64,
     /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
     pub learner: Option<LearnerOptions>,
     /// How many handles of a plan are mapped at most when a step is closed, unless plans are made while the program waits anyway.
-    pub handles_at_once: usize,
+    pub handles_at_once: NonZeroUsize,
     /// After how many allocations to find steps by their period, until the program closes one itself; never, where there
     /// is none. What recurs while a program sets up is not a step: one that may close its steps is given time to.
     pub find_steps: Option<u64>,
@@ -57,8 +64,7 @@ impl Default for ArenaOptions {
             start: Start::Tight { steps: 2 },
             ration: 240,
             learner: None,
-            // In about a millisecond.
-            handles_at_once: 40,
+            handles_at_once: HANDLES_AT_ONCE,
             find_steps: None,
         }
     }
@@ -66,7 +72,7 @@ impl Default for ArenaOptions {
 
 impl ArenaOptions {
     /// For a program on a device: nobody waits for its first steps longer than with a caching allocator.
-    pub fn long_running() -> Self {
+    pub fn on_device() -> Self {
         Self { start: Start::Fast, ..Self::default() }
     }
 }

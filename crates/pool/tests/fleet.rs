@@ -229,7 +229,7 @@ fn a_block_is_recorded_and_freed_on_whichever_device_it_is() {
 #[test]
 fn a_training_program_is_planned_and_makes_no_more_calls() {
     let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
-    let arena = ArenaOptions { learner, ..ArenaOptions::long_running() };
+    let arena = ArenaOptions { learner, ..ArenaOptions::on_device() };
     let fleet = fleet(1024, FleetOptions { arena, ..FleetOptions::default() });
     let step = |fleet: &Fleet| {
         let blocks: Vec<(Address, u64)> =

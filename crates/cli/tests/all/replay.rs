@@ -85,6 +85,13 @@ fn text_has_a_headline_a_table_a_verdict_and_what_to_type() {
     }
     let found = replayed(&["--strategy", "planned", "--unmarked"]);
     assert_eq!(found.talk, "next: `lowtide replay t.csv --unmarked` compares it with others\n");
+    let calls = |start: &str| {
+        let ended = replayed(&["--strategy", "arena", "--start", start, "--json"]);
+        ended.json()["driver_calls"].as_u64().unwrap()
+    };
+    assert!(calls("fast") < calls("tight"), "{} and {}", calls("fast"), calls("tight"));
+    let fast = replayed(&["--strategy", "arena", "--start", "fast"]);
+    assert_eq!(fast.talk, "next: `lowtide replay t.csv --start fast` compares it with others\n");
     let one = replayed(&["--strategy", "caching", "--repeat", "2", "--page", "4MiB"]);
     assert!(one.data.starts_with("caching reserves 144.0 MiB for 80.0 MiB · 44.4% wasted\n6 steps"), "{}", one.data);
     let next = "next: `lowtide replay t.csv --page 4MiB --repeat 2` compares it with others\n";

@@ -25,7 +25,7 @@ const MOST_SAVED: u64 = 2000;
 /// The slack of the first steps.
 const FAST_SLACK: f64 = 0.002;
 
-/// What a plan may cost at any time after a fast start: its handles are mapped once.
+/// What plans may cost beyond that after a fast start: their handles are mapped once.
 const FIRST_PLAN: u64 = 2048;
 
 /// Into how many handles memory is divided, about, in a tight start, in the first step of a fast one and in the others.
@@ -118,14 +118,19 @@ impl CallBudget {
         }
     }
 
-    /// Whether so many calls may be made for a plan: a small part of those that were made without it. Free memory is put in order in the
-    /// first steps, and a plan does that too.
+    /// Whether so many calls may be made for a plan: a small part of those that were made without it. A tight start puts free memory in
+    /// order in any case, and a plan does that too.
     pub(super) fn may_spend(&self, calls: u64) -> bool {
         const PART: u64 = 25;
         const CALLS_OF_A_STEP: u64 = 4;
         let others = self.calls - self.plan_calls;
-        let first = if self.start == Start::Fast { FIRST_PLAN } else { 0 };
-        self.is_starting() || self.plan_calls + calls <= first + others / PART + CALLS_OF_A_STEP * self.step
+        let usual = others / PART + CALLS_OF_A_STEP * self.step;
+        let most = match self.start {
+            Start::Tight { steps } if self.step < steps => u64::MAX,
+            Start::Tight { .. } => usual,
+            Start::Fast => usual + FIRST_PLAN,
+        };
+        calls == 0 || self.plan_calls.saturating_add(calls) <= most
     }
 
     /// What was asked of the source since there were `before` calls was for a plan.
@@ -147,6 +152,9 @@ impl CallBudget {
         }
         self.used = 0;
         self.step += 1;
+        if !self.is_starting() {
+            self.saved = self.saved.min(MOST_SAVED);
+        }
     }
 }
 
@@ -180,7 +188,7 @@ mod tests {
         while budget.is_starting() {
             step(&mut budget, 0);
         }
-        assert_eq!((budget.left(false), budget.left(true)), (100, 100 + FAST_CALLS - 1000));
+        assert_eq!((budget.left(false), budget.left(true)), (100, 100 + MOST_SAVED));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
+use lowtide_learn::Signature;
 use lowtide_memory::{Error as SourceError, Mark, Source, Span};
 use rustc_hash::FxHashSet;
 
@@ -48,7 +49,8 @@ struct Piece {
 
 impl Piece {
     fn is_under(&self, used: &[(u64, u64)]) -> bool {
-        used.iter().any(|&(start, end)| start < self.at + self.bytes && self.at < end)
+        let first = used.partition_point(|&(_, end)| end <= self.at);
+        used.get(first).is_some_and(|&(start, _)| start < self.at + self.bytes)
     }
 }
 
@@ -60,11 +62,13 @@ pub(super) struct PlanMemory {
     pieces: Vec<Piece>,
     end: u64,
     number: u64,
+    /// The plan that it was made for, where handles are lent to it.
+    plan: Option<Signature>,
     /// What was queued when a handle was last taken back; none where that is not known.
     marks: Option<Vec<Mark>>,
     /// The handles that are still to be mapped, the next one first.
     awaited: VecDeque<Loan>,
-    /// For how many steps all of them have been mapped, while no plan was served from it.
+    /// For how many steps it has waited for its plan with all handles mapped; [`MOST_IDLE`] where it does not wait for one.
     idle_steps: u32,
 }
 
@@ -90,6 +94,18 @@ impl PlanMemory {
         self.idle_steps = 0;
     }
 
+    /// Waits for its plan no longer.
+    fn give_up(&mut self) {
+        self.awaited.clear();
+        self.idle_steps = MOST_IDLE;
+    }
+
+    /// The same without a plan to wait for.
+    pub(super) fn given_up(mut self) -> Self {
+        self.give_up();
+        self
+    }
+
     /// Whether there are any to be mapped.
     pub(super) fn awaits(&self) -> bool {
         !self.awaited.is_empty()
@@ -105,11 +121,11 @@ impl PlanMemory {
         for _ in 0..most {
             let Some(loan) = self.awaited.pop_front() else { break };
             let Some(address) = heaps.of(loan.size).heap.first_address(&loan.holder) else {
-                self.awaited.clear();
+                self.give_up();
                 break;
             };
             if let Err(error) = self.borrow(address, loan, accounting) {
-                self.awaited.clear();
+                self.give_up();
                 return Err(error);
             }
         }
@@ -182,13 +198,18 @@ impl PlanMemory {
     /// Takes away what is under addresses that the plan does not have any more. The caller knows that queued work is done. What the
     /// source does not take stays, and its last error is returned.
     fn unmap(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
-        self.awaited.clear();
-        self.idle_steps = MOST_IDLE;
+        self.unmap_some(usize::MAX, accounting)
+    }
+
+    /// The same for at most so many handles.
+    fn unmap_some(&mut self, mut most: usize, accounting: &mut Accounting) -> Result<(), SourceError> {
+        self.give_up();
         let (source, base, mut outcome) = (&self.source, self.span.start, Ok(()));
         self.pieces.retain(|piece| {
-            if piece.is_held {
+            if piece.is_held || most == 0 {
                 return true;
             }
+            most -= 1;
             if let Err(error) = source.decommit(Span::new(base + piece.at, Bytes::new(piece.bytes))) {
                 outcome = Err(error);
                 return true;
@@ -250,6 +271,11 @@ impl PlanMemories {
         Some(self.list.remove(place))
     }
 
+    /// Whether some of `loans` are mapped for a plan already.
+    pub(super) fn has_begun(&self, loans: &[Loan]) -> bool {
+        self.place_of(loans).is_some_and(|place| self.list[place].pieces() > 0)
+    }
+
     fn place_of(&self, loans: &[Loan]) -> Option<usize> {
         let begun = self.list.iter().enumerate().filter(|(_, memory)| memory.begins(loans) && memory.is_idle());
         begun.max_by_key(|(_, memory)| memory.pieces.len()).map(|(place, _)| place)
@@ -264,6 +290,13 @@ impl PlanMemories {
     /// it was made around.
     pub(super) fn awaits_another(&self) -> bool {
         self.list.iter().any(|memory| memory.awaits() || memory.idle_steps < MOST_IDLE)
+    }
+
+    /// Plans other than this one are not waited for any more.
+    pub(super) fn give_up_others(&mut self, plan: Signature) {
+        for memory in self.list.iter_mut().filter(|memory| memory.plan != Some(plan)) {
+            memory.give_up();
+        }
     }
 
     /// Maps some of the handles that a plan awaits.
@@ -294,8 +327,15 @@ impl PlanMemories {
     }
 
     /// Addresses for another plan that is to have `loans`, with nothing under them.
-    pub(super) fn make(&mut self, source: Arc<dyn Source>, loans: &[Loan]) -> Result<PlanMemory, SourceError> {
-        self.make_apart(source, total(loans))
+    pub(super) fn make(
+        &mut self,
+        source: Arc<dyn Source>,
+        plan: Signature,
+        loans: &[Loan],
+    ) -> Result<PlanMemory, SourceError> {
+        let mut memory = self.make_apart(source, total(loans))?;
+        memory.plan = Some(plan);
+        Ok(memory)
     }
 
     /// Addresses for another plan, with nothing under them.
@@ -308,6 +348,7 @@ impl PlanMemories {
             pieces: Vec::new(),
             end: 0,
             number: self.made,
+            plan: None,
             marks: Some(Vec::new()),
             awaited: VecDeque::new(),
             idle_steps: 0,
@@ -342,13 +383,13 @@ impl PlanMemories {
         all
     }
 
-    /// Gives up the oldest memories that nothing uses any more, where there are too many.
-    pub(super) fn forget_old(&mut self, is_serving: bool, accounting: &mut Accounting) {
+    /// Gives up the oldest memories that nothing uses any more, where there are too many; `most` handles at once.
+    pub(super) fn forget_old(&mut self, most: usize, is_serving: bool, accounting: &mut Accounting) {
         while self.unserved(is_serving) > KEPT {
             let unserved = self.unserved(is_serving);
             let is_over = |memory: &PlanMemory| memory.is_idle() && memory.is_done();
             let Some(place) = self.list[..unserved].iter().position(is_over) else { return };
-            if self.list[place].unmap(accounting).is_err() {
+            if self.list[place].unmap_some(most, accounting).is_err() || !self.list[place].pieces.is_empty() {
                 return;
             }
             let memory = self.list.remove(place);

@@ -7,6 +7,7 @@ mod plans;
 mod stats;
 
 use std::mem;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use lowtide_core::{Bytes, StreamId};
@@ -25,7 +26,7 @@ use crate::pool::{Address, Request};
 use crate::serving::{Observer, PlanArena, PlanServer, Published, ServingPolicy};
 use blocks::{Block, Blocks, Home};
 
-/// After so many allocations without a step the arena closes one itself.
+/// After so many blocks that were placed online in a step, calls are rationed anew, and what was recorded of it is forgotten.
 const LONGEST_STEP: u64 = 1 << 16;
 
 /// How many blocks that wait for other streams are asked about at every allocation.
@@ -60,7 +61,9 @@ pub(super) struct State {
     plan_memories: PlanMemories,
     retiring: Retiring,
     /// How many handles of a plan are mapped at once.
-    handles_at_once: usize,
+    handles_at_once: NonZeroUsize,
+    /// Whether a block of a plan that is no longer served was freed since the heaps had back what was lent to it.
+    has_freed_planned: bool,
     since_step: u64,
     /// Whether steps were found by their period since then.
     has_found_steps: bool,
@@ -90,6 +93,7 @@ impl State {
             plan_memories: PlanMemories::default(),
             retiring: Retiring::default(),
             handles_at_once: options.handles_at_once,
+            has_freed_planned: false,
             since_step: 0,
             has_found_steps: false,
         };
@@ -190,9 +194,14 @@ impl State {
     /// their period; where they are not, there is nothing to learn.
     fn close_long_step(&mut self) {
         if !mem::take(&mut self.has_found_steps) {
+            self.stats();
             self.plans.forget_step();
+            // Nobody has followed it for long.
+            self.drop_plan();
+            self.reclaim_idle();
         }
         self.tidy();
+        self.accounting.begin_cost();
     }
 
     /// Closes a step of the plan that is served, if one is.
@@ -281,7 +290,10 @@ impl State {
             self.note_freed(address, &block);
         }
         match block.home {
-            Home::Plan(number) => self.release_planned(address, number),
+            Home::Plan(number) => {
+                self.has_freed_planned = true;
+                self.release_planned(address, number);
+            }
             Home::Heap { size, lent } => {
                 self.heaps.of_mut(size).heap.give(block.offset, block.size);
                 if let Some(((start, end), served)) = lent.zip(self.plans.current()) {

@@ -331,7 +331,7 @@ fn steps_that_nobody_marks_are_found_and_planned() {
 fn a_plan_that_is_made_in_the_background_is_mapped_a_few_handles_at_a_time() {
     let device = device(None);
     let learner = Some(LearnerOptions { background: true, ..LearnerOptions::default() });
-    let options = ArenaOptions { learner, ..ArenaOptions::long_running() };
+    let options = ArenaOptions { learner, ..ArenaOptions::on_device() };
     let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
     let sizes = SIZES.map(|size| 8 * size);
     let mut mapped = Vec::new();
@@ -374,7 +374,7 @@ fn a_plan_comes_also_where_what_stays_alive_lies_elsewhere_in_every_step() {
 fn a_program_that_begins_to_repeat_late_is_planned_all_the_same() {
     let device = device(None);
     let learner = Some(LearnerOptions { background: false, ..LearnerOptions::default() });
-    let options = ArenaOptions { learner, find_steps: Some(0), ..ArenaOptions::long_running() };
+    let options = ArenaOptions { learner, find_steps: Some(0), ..ArenaOptions::on_device() };
     let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
     let mut random = Random::new(3);
     for _ in 0..3 * (1 << 16) {

@@ -22,8 +22,8 @@ pub(crate) struct Observer {
     relearns: bool,
     /// How often steps were no longer looked for because no plan came of them.
     rests: u32,
-    /// How often nothing was found where a step would have been far too long.
-    in_vain: u32,
+    /// How often in a row nothing was found where a step would have been far too long.
+    fruitless_searches: u32,
     finder: PeriodFinder,
     finding: Finding,
     tickets: FxHashMap<u64, Ticket>,
@@ -90,7 +90,7 @@ impl Observer {
             background: options.background,
             relearns: options.relearn,
             rests: 0,
-            in_vain: 0,
+            fruitless_searches: 0,
             learner: Learner::new(options),
             finder: policy.sizes_kept.map_or_else(PeriodFinder::new, PeriodFinder::keeping),
             finding: match finds {
@@ -131,14 +131,18 @@ impl Observer {
     /// No step ends for so long that none is to be expected: what was recorded is forgotten, and where steps are looked for in vain, that
     /// is given up for a while.
     pub(crate) fn forget_step(&mut self) {
-        /// So often steps are looked for in vain.
-        const MOST_IN_VAIN: u32 = 2;
+        /// So often steps are looked for.
+        const MOST_FRUITLESS: u32 = 2;
         self.log.clear();
         self.tickets.clear();
         self.learner.forget_step();
-        self.in_vain += u32::from(self.finds_steps());
-        if self.in_vain >= MOST_IN_VAIN {
-            self.in_vain = 0;
+        if self.is_marked() {
+            // What follows until the program closes the step is only its end.
+            self.learner.rest();
+        }
+        self.fruitless_searches += u32::from(self.finds_steps());
+        if self.fruitless_searches >= MOST_FRUITLESS {
+            self.fruitless_searches = 0;
             self.rest_from_finding();
         }
     }
@@ -201,6 +205,7 @@ impl Observer {
             self.earlier.truncate(self.remembered);
         }
         self.log.clear();
+        self.fruitless_searches = 0;
         let advice = self.learner.step(served);
         if self.finding.is_resting() {
             self.learner.rest();

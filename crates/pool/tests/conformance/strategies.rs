@@ -6,6 +6,7 @@
     reason = "some strategies can fail, and most keep the source"
 )]
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ pub fn planned(source: Arc<Watching>) -> Made {
 }
 
 pub fn planned_in_the_background(source: Arc<Watching>) -> Made {
-    let options = ArenaOptions { learner: learner(true), handles_at_once: 1, ..ArenaOptions::default() };
+    let options =
+        ArenaOptions { learner: learner(true), handles_at_once: NonZeroUsize::MIN, ..ArenaOptions::default() };
     Ok(Box::new(Arena::new(source, options)?))
 }
 
@@ -52,7 +54,7 @@ pub fn planned_by_its_period(source: Arc<Watching>) -> Made {
 
 /// As a program has it on a device, but that plans are made while a step is closed.
 pub fn planned_after_a_fast_start(source: Arc<Watching>) -> Made {
-    Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(false), ..ArenaOptions::long_running() })?))
+    Ok(Box::new(Arena::new(source, ArenaOptions { learner: learner(false), ..ArenaOptions::on_device() })?))
 }
 
 /// Segments know nothing of the stream that a block is asked for: whoever copies from it records that.

@@ -31,7 +31,7 @@ fn played(run: &Trace, repeat: u64) -> Played {
     let options = ReplayOptions { repeat: NonZeroU64::new(repeat).unwrap(), ..ReplayOptions::default() };
     let play = |strategy: Strategy| play_with(run, &strategy, &options).unwrap();
     let theirs = play(caching()).peak_reserved.min(play(expandable()).peak_reserved);
-    Played { ours: play(Strategy::Arena(ArenaOptions::long_running())), theirs }
+    Played { ours: play(Strategy::Arena(ArenaOptions::on_device())), theirs }
 }
 
 impl Played {

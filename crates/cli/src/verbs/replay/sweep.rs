@@ -73,7 +73,9 @@ pub(super) fn run(stage: &Stage<'_>, target: Option<&Target>, console: &mut Cons
         console.say("interrupted before any setting was tried");
         return Ok(Answer::No);
     };
-    let own = Own { arena: stage.play(&Strategy::arena())?, planned: stage.play(&Strategy::planned())? };
+    let started = |strategy| stage.arguments.start.of(strategy);
+    let (arena, planned) = (started(Strategy::arena()), started(Strategy::planned()));
+    let own = Own { arena: stage.play(&arena)?, planned: stage.play(&planned)? };
     let swept = swept(stage, &found, &own);
     if stage.arguments.view.is_json() {
         console.print_json(&swept)?;

@@ -1,6 +1,8 @@
 //! Where a block goes that no plan has: in free memory, in memory that is made for it, and, when the source has none left,
 //! in what can still be had.
 
+use std::mem;
+
 use lowtide_core::StreamId;
 use lowtide_memory::Error as SourceError;
 
@@ -19,7 +21,9 @@ impl State {
         }
         let wanted = bytes + align - UNIT;
         self.yield_plan_to(bytes);
-        self.end_loans();
+        if mem::take(&mut self.has_freed_planned) {
+            self.end_loans();
+        }
         self.recall();
         if !self.pending.is_empty() {
             self.poll(usize::MAX);

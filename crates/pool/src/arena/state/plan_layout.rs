@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use lowtide_core::Bytes;
-use lowtide_learn::{Carried, StepPlan};
+use lowtide_learn::{Carried, Signature, StepPlan};
 use lowtide_memory::Error as SourceError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -55,7 +55,7 @@ pub(super) enum Built {
     Done(ServedPlan),
     /// The plan is being made around the blocks that stay, or its handles are being mapped.
     Working,
-    /// Something else has to be done first.
+    /// The plan was begun around the blocks that stay: that is a try.
     NotNow,
     Impossible,
 }
@@ -74,7 +74,8 @@ impl State {
         if offer.loans.len() > MOST_PIECES {
             return Ok(Built::Impossible);
         }
-        // While memory waits for the plan that it was made for, no other is made.
+        // While memory waits for the plan that it was made for, that is made around no other place.
+        self.plan_memories.give_up_others(plan.signature);
         let may_begin = !self.plan_memories.awaits_another();
         let layout = match self.plans.plan_around(plan, carried, may_begin) {
             Replanned::Started => return Ok(Built::NotNow),
@@ -90,12 +91,13 @@ impl State {
             return Ok(Built::Impossible);
         };
         let calls = self.plan_memories.calls_for(&loans) + if covers { 2 * left.len() as u64 } else { 0 };
-        if loans.len() > MOST_PIECES || !self.accounting.budget().may_spend(calls) {
+        let may_spend = self.plan_memories.has_begun(&loans) || self.accounting.budget().may_spend(calls);
+        if loans.len() > MOST_PIECES || !may_spend {
             return Ok(Built::Impossible);
         }
-        let Some(memory) = self.borrow(&loans)? else { return Ok(Built::Working) };
+        let Some(memory) = self.borrow(plan.signature, &loans)? else { return Ok(Built::Working) };
         if let Err(error) = self.wait_for_lenders(&layout, &loans) {
-            self.plan_memories.keep(memory);
+            self.plan_memories.keep(memory.given_up());
             return Err(error);
         }
         for loan in &loans {
@@ -134,12 +136,12 @@ impl State {
 
     /// Addresses for a plan under which `loans` lie: those that it had before, or new ones. None where the program would have to wait: then the
     /// handles are mapped at the ends of the next steps, for one plan at a time.
-    fn borrow(&mut self, loans: &[Loan]) -> Result<Option<PlanMemory>, SourceError> {
+    fn borrow(&mut self, signature: Signature, loans: &[Loan]) -> Result<Option<PlanMemory>, SourceError> {
         let Self { plan_memories, heaps, accounting, source, .. } = self;
         let mut memory = match plan_memories.begun(loans) {
             Some(memory) => memory,
             None if plan_memories.awaits_another() => return Ok(None),
-            None => plan_memories.make(Arc::clone(source), loans)?,
+            None => plan_memories.make(Arc::clone(source), signature, loans)?,
         };
         memory.await_loans(&loans[memory.pieces()..]);
         // Before the first step nobody waits for anything else.
@@ -147,7 +149,7 @@ impl State {
         let mapped = memory.map_awaited(if may_wait { loans.len() } else { 0 }, heaps, accounting);
         if mapped.is_err() || memory.awaits() {
             // Work on what was mapped for an earlier plan may still be queued.
-            plan_memories.keep(memory);
+            plan_memories.keep(if mapped.is_err() { memory.given_up() } else { memory });
             return mapped.map(|()| None);
         }
         Ok(Some(memory))
@@ -157,7 +159,7 @@ impl State {
     pub(super) fn map_more(&mut self) {
         let Self { plan_memories, heaps, accounting, handles_at_once, .. } = self;
         if !self.plans.may_wait() {
-            plan_memories.map_more(*handles_at_once, heaps, accounting);
+            plan_memories.map_more(handles_at_once.get(), heaps, accounting);
         }
     }
 

@@ -45,6 +45,7 @@ impl PlanArena for State {
         let before = self.accounting.budget().calls();
         let built = self.build(plan);
         self.accounting.budget_mut().spent_on_plan(before);
+        self.accounting.budget_mut().spent_between_steps(before);
         match built {
             Ok(Built::Done(served)) => {
                 self.accounting.set_planned(served.slots.plan().height.get());
@@ -61,8 +62,10 @@ impl PlanArena for State {
         let before = self.accounting.budget().calls();
         self.map_more();
         self.finish_retiring();
-        self.plan_memories.forget_old(self.plans.current().is_some(), &mut self.accounting);
+        let (most, is_serving) = (self.handles_at_once.get(), self.plans.current().is_some());
+        self.plan_memories.forget_old(most, is_serving, &mut self.accounting);
         self.accounting.budget_mut().spent_on_plan(before);
+        self.accounting.budget_mut().spent_between_steps(before);
     }
 
     fn reclaim(&mut self, served: &ServedPlan) {
@@ -256,8 +259,10 @@ fn keep_planned(served: &ServedPlan, slot: &Slot, offset: u64, blocks: &mut Bloc
     }
 }
 
-/// The ranges on the memory of the plan of a number on which blocks lie that are the arena's own.
+/// The ranges on the memory of the plan of a number on which blocks lie that are the arena's own, in order.
 fn ranges_on<'a>(blocks: impl Iterator<Item = &'a Block>, number: u64) -> Vec<(u64, u64)> {
     let own = blocks.filter(|block| block.home == Home::Plan(number));
-    own.map(|block| (block.offset, block.offset + block.size)).collect()
+    let mut ranges: Vec<(u64, u64)> = own.map(|block| (block.offset, block.offset + block.size)).collect();
+    ranges.sort_unstable();
+    ranges
 }

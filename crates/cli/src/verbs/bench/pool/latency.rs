@@ -46,7 +46,7 @@ impl Program {
             Self::Steps => "steps",
             Self::OneSize => "one size",
             Self::RandomSizes => "400 alive, random sizes",
-            Self::RandomSizesLater => "the same, later",
+            Self::RandomSizesLater => "the same, after 300,000 blocks",
         }
     }
 

@@ -68,7 +68,7 @@ impl Server {
             return Opened::Malloc;
         }
         let find_steps = Some(PATIENCE);
-        let arena = ArenaOptions { learner: self.learner(true), find_steps, ..ArenaOptions::long_running() };
+        let arena = ArenaOptions { learner: self.learner(true), find_steps, ..ArenaOptions::on_device() };
         let open = |_| Simulated::new(SimulatedOptions::default()).map(|device| Arc::new(device) as Arc<dyn Source>);
         let options = FleetOptions { arena, ..FleetOptions::default() };
         let fleet = Fleet::new(Box::new(open), |source| TorchOptions::default().pool(source), options);
