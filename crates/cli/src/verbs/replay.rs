@@ -123,7 +123,7 @@ enum Choice {
 /// How Lowtide starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 enum StartChoice {
-    /// With as little memory as can be: driver calls are free in the first two steps
+    /// With as little memory as can be: driver calls are not limited in the first two steps
     #[default]
     Tight,
     /// With few driver calls, as under `lowtide.torch.install()`: some more memory in the first ten steps

@@ -8,8 +8,8 @@ pub enum Start {
         /// How many.
         steps: u64,
     },
-    /// Time first: the first step takes memory as a caching allocator does, in few handles with one address each. What that leaves unused
-    /// is given back after the first steps, and the steps after it may make some more calls than later ones.
+    /// Time first: the first step takes memory as a caching allocator does, in large handles with one address each. What that leaves
+    /// unused is given back after some of the first steps, which may make more calls than later ones.
     Fast,
 }
 
@@ -19,13 +19,13 @@ const FAST_STEPS: u64 = 10;
 /// How many calls those steps may make beyond what every step may.
 const FAST_CALLS: u64 = 4000;
 
-/// So many calls that steps have not made can be made up for by one that needs more memory than any before.
+/// So many calls that steps have left over are kept for one that needs more memory than any before.
 const MOST_SAVED: u64 = 2000;
 
 /// The slack of the first steps.
 const FAST_SLACK: f64 = 0.002;
 
-/// What plans may cost beyond that after a fast start: their handles are mapped once.
+/// How many calls plans may cost after a fast start beyond their part of all others: their handles are mapped once.
 const FIRST_PLAN: u64 = 2048;
 
 /// Into how many handles memory is divided, about, in a tight start, in the first step of a fast one and in the others.

@@ -344,8 +344,9 @@ fn a_plan_that_is_made_in_the_background_is_mapped_a_few_handles_at_a_time() {
         mapped.push(device.calls().mapped - before);
         std::thread::sleep(Duration::from_millis(1));
     }
-    // After the first step free memory is put in order; later only a plan is mapped at the end of a step.
-    let of_the_plan = &mapped[1..];
+    // After the steps 1, 2, 4, … free memory may be put in order; after the others only a plan is mapped.
+    let steps = mapped.iter().copied().zip(1_u64..);
+    let of_the_plan: Vec<u64> = steps.filter(|(_, step)| !step.is_power_of_two()).map(|(mapped, _)| mapped).collect();
     assert!(of_the_plan.iter().sum::<u64>() > 100, "{mapped:?}");
     assert!(of_the_plan.iter().all(|&mapped| mapped <= 40), "{mapped:?}");
 }
