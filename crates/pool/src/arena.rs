@@ -33,7 +33,7 @@ const UNIT_ALIGN: Align = match Align::new(UNIT) {
     None => Align::ONE,
 };
 
-/// Are mapped in about a millisecond.
+/// How many handles are mapped in about a millisecond.
 const HANDLES_AT_ONCE: NonZeroUsize = match NonZeroUsize::new(40) {
     Some(handles) => handles,
     None => NonZeroUsize::MIN,
@@ -71,9 +71,11 @@ impl Default for ArenaOptions {
 }
 
 impl ArenaOptions {
-    /// For a program on a device: nobody waits for its first steps longer than with a caching allocator.
+    /// For a program on a device: its first steps make few driver calls, and steps are found by their period only after so many allocations
+    /// without one that it is taken not to train.
     pub fn on_device() -> Self {
-        Self { start: Start::Fast, ..Self::default() }
+        const PATIENCE: u64 = 1 << 15;
+        Self { start: Start::Fast, find_steps: Some(PATIENCE), ..Self::default() }
     }
 }
 

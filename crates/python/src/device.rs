@@ -17,9 +17,6 @@ use crate::fleet::{self, Kind, fleet};
 use crate::guard::{self, DEVICES};
 use crate::{options, throw, timing};
 
-/// A program that makes this many allocations without a step of an optimizer is taken not to train.
-const PATIENCE: u64 = 1 << 15;
-
 /// A plan that is not proved by then is good enough: it is the sooner served.
 const PLANNING: Duration = Duration::from_secs(1);
 
@@ -39,7 +36,7 @@ pub(crate) fn serve_devices(
 ) -> PyResult<bool> {
     let usual = LearnerOptions { cache: plans, threads: planners(), time_limit: PLANNING, ..LearnerOptions::default() };
     let learner = if learn { Some(usual.with(&options::of_learning()?)) } else { None };
-    let arena = ArenaOptions { learner, find_steps: Some(PATIENCE), ..ArenaOptions::on_device() };
+    let arena = ArenaOptions { learner, ..ArenaOptions::on_device() };
     let options = FleetOptions { arena, limit: limit.map(Bytes::new), history };
     let kind =
         simulated.map_or(Kind::Cuda { peers }, |memory| Kind::Simulated { memory: Bytes::new(memory), panic_at });

@@ -129,9 +129,9 @@ impl Accounting {
         self.budget.left(self.most_in_use() > self.record)
     }
 
-    /// Whether free memory is put in order after this step.
-    pub(super) fn is_tidied(&self) -> bool {
-        self.budget.is_tidied(self.reserves_too_much())
+    /// Whether free memory is defragmented after this step.
+    pub(super) fn is_defragmented(&self) -> bool {
+        self.budget.is_defragmented(self.reserves_too_much())
     }
 
     fn most_in_use(&self) -> u64 {

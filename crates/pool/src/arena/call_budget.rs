@@ -102,15 +102,15 @@ impl CallBudget {
         self.is_starting().then_some(handles)
     }
 
-    /// Whether free memory is put in order after this step, in which too much was reserved or not.
-    pub(super) fn is_tidied(&self, too_much: bool) -> bool {
+    /// Whether free memory is defragmented after this step, in which too much was reserved or not.
+    pub(super) fn is_defragmented(&self, too_much: bool) -> bool {
         match self.start {
             Start::Tight { steps } => self.step < steps,
             Start::Fast => self.step == 0 || too_much && (self.step + 1).is_power_of_two(),
         }
     }
 
-    /// A run of free memory that has this part of all there is stays as it is when free memory is put in order.
+    /// A run of free memory that has this part of all there is stays as it is when free memory is defragmented.
     pub(super) fn long_run(&self) -> f64 {
         match self.start {
             Start::Tight { .. } => f64::INFINITY,
@@ -118,8 +118,8 @@ impl CallBudget {
         }
     }
 
-    /// Whether so many calls may be made for a plan: a small part of those that were made without it. A tight start puts free memory in
-    /// order in any case, and a plan does that too.
+    /// Whether so many calls may be made for a plan: a small part of those that were made without it. A tight start defragments free
+    /// memory in any case, and a plan does that too.
     pub(super) fn may_spend(&self, calls: u64) -> bool {
         const PART: u64 = 25;
         const CALLS_OF_A_STEP: u64 = 4;
@@ -172,9 +172,9 @@ mod tests {
         let mut budget = CallBudget::new(Start::Tight { steps: 2 }, 100);
         assert_eq!(budget.left(false), u64::MAX);
         step(&mut budget, 5000);
-        assert!(budget.is_tidied(false));
+        assert!(budget.is_defragmented(false));
         step(&mut budget, 5000);
-        assert_eq!((budget.left(false), budget.left(true), budget.is_tidied(true)), (100, 100, false));
+        assert_eq!((budget.left(false), budget.left(true), budget.is_defragmented(true)), (100, 100, false));
     }
 
     #[test]
@@ -203,16 +203,16 @@ mod tests {
     }
 
     #[test]
-    fn after_a_fast_start_free_memory_is_put_in_order_ever_less_often() {
+    fn after_a_fast_start_free_memory_is_defragmented_ever_less_often() {
         let mut budget = CallBudget::new(Start::Fast, 100);
-        let mut tidied = Vec::new();
+        let mut defragmented = Vec::new();
         for number in 1..=40 {
-            assert!(number == 1 || !budget.is_tidied(false));
-            if budget.is_tidied(true) {
-                tidied.push(number);
+            assert!(number == 1 || !budget.is_defragmented(false));
+            if budget.is_defragmented(true) {
+                defragmented.push(number);
             }
             budget.close();
         }
-        assert_eq!(tidied, [1, 2, 4, 8, 16, 32]);
+        assert_eq!(defragmented, [1, 2, 4, 8, 16, 32]);
     }
 }

@@ -212,19 +212,19 @@ impl State {
         self.accounting.begin_cost();
     }
 
-    /// Puts free memory in order where that is due, and rations calls anew.
+    /// Defragments free memory where that is due, and rations calls anew.
     fn tidy(&mut self) {
         self.since_step = 0;
         let before = self.accounting.budget().calls();
         // A source that fails here costs order, nothing else: what was not done is done at need.
         let has_plan = self.plans.current().is_some() || self.plan_memories.is_mapping();
-        let is_due = self.accounting.is_tidied() && !has_plan;
+        let is_due = self.accounting.is_defragmented() && !has_plan;
         if is_due && self.queues.finish(&*self.source).is_ok() {
             self.poll(usize::MAX);
             let unmapped = self.unmap_plans();
             self.accounting.budget_mut().spent_on_plan(before);
             if unmapped.is_ok() {
-                let _ = self.heaps.of_mut(SizeClass::Large).heap.settle(&mut self.accounting);
+                let _ = self.heaps.of_mut(SizeClass::Large).heap.defragment(&mut self.accounting);
             }
         }
         let has_too_many_aliases = self.heaps.of(SizeClass::Large).heap.has_too_many_aliases();

@@ -1,5 +1,4 @@
-//! How a program starts on a device: in its first steps about as many driver calls as with a caching allocator, and from then on as little
-//! memory as if more had been made.
+//! How a program starts on a device: with few driver calls in its first steps, and from then on with little more memory than it uses.
 
 use std::num::NonZeroU64;
 
@@ -18,7 +17,7 @@ const SINGLE_STREAM: [&str; 6] =
 /// In how many steps a program has started.
 const FIRST: usize = 10;
 
-/// What all driver calls may take; a tight start takes 400 to 1,100 ms.
+/// What all driver calls may take; with a tight start they take up to 700 ms.
 const MOST_MILLISECONDS: u64 = 250;
 
 struct Played {

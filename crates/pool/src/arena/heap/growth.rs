@@ -6,7 +6,7 @@ use lowtide_memory::{Error as SourceError, Span};
 use super::{Fit, Handle, HandleIndex, Heap};
 use crate::arena::accounting::Accounting;
 
-/// Into how many handles memory is divided, about, once it is in order.
+/// Into how many handles memory is divided, about, once it is defragmented.
 const USUAL_HANDLES: u64 = 512;
 
 /// Handles that are larger would strand too much memory.
@@ -162,7 +162,7 @@ impl Heap {
 
     /// Brings together free memory that lies scattered, and gives up what is reserved beyond the allowance: free handles outside of long runs
     /// are given back, and as many bytes as may be are taken anew as one run. The caller knows that queued work is done.
-    pub(in crate::arena) fn settle(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
+    pub(in crate::arena) fn defragment(&mut self, accounting: &mut Accounting) -> Result<(), SourceError> {
         if !self.aliases {
             return Ok(());
         }

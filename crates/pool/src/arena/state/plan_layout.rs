@@ -76,7 +76,7 @@ impl State {
         }
         // While memory waits for the plan that it was made for, that is made around no other place.
         self.plan_memories.give_up_others(plan.signature);
-        let may_begin = !self.plan_memories.awaits_another();
+        let may_begin = !self.plan_memories.awaits_a_plan();
         let layout = match self.plans.plan_around(plan, carried, may_begin) {
             Replanned::Started => return Ok(Built::NotNow),
             Replanned::Working => return Ok(Built::Working),
@@ -140,7 +140,7 @@ impl State {
         let Self { plan_memories, heaps, accounting, source, .. } = self;
         let mut memory = match plan_memories.begun(loans) {
             Some(memory) => memory,
-            None if plan_memories.awaits_another() => return Ok(None),
+            None if plan_memories.awaits_a_plan() => return Ok(None),
             None => plan_memories.make(Arc::clone(source), signature, loans)?,
         };
         memory.await_loans(&loans[memory.pieces()..]);

@@ -20,7 +20,7 @@ const PAIRS_OF_A_STEP: usize = 200;
 /// Steps before anything is measured: a plan is served by then.
 const WARM_UP: usize = 20;
 /// Pairs before anything is measured of a program without steps: the sizes have been seen, and where it has run for long, free memory was
-/// put in order some times.
+/// defragmented some times.
 const STEPLESS_WARM_UP: usize = 2_000;
 const LONG_WARM_UP: usize = 300_000;
 

@@ -23,8 +23,6 @@ const SMALLEST: u64 = 1 << 10;
 const DOUBLINGS: u32 = 8;
 /// The device of a fleet that serves.
 const DEVICE: u32 = 0;
-/// After so many allocations without a step, a framework's hooks let steps be found by their period.
-const PATIENCE: u64 = 1 << 15;
 
 /// Who serves the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -67,8 +65,7 @@ impl Server {
         if self == Self::Malloc {
             return Opened::Malloc;
         }
-        let find_steps = Some(PATIENCE);
-        let arena = ArenaOptions { learner: self.learner(true), find_steps, ..ArenaOptions::on_device() };
+        let arena = ArenaOptions { learner: self.learner(true), ..ArenaOptions::on_device() };
         let open = |_| Simulated::new(SimulatedOptions::default()).map(|device| Arc::new(device) as Arc<dyn Source>);
         let options = FleetOptions { arena, ..FleetOptions::default() };
         let fleet = Fleet::new(Box::new(open), |source| TorchOptions::default().pool(source), options);
