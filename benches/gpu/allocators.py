@@ -1,4 +1,4 @@
-"""The allocators that are measured side by side. One is started per process, before PyTorch is imported; it then says
+"""The allocators that are measured side by side. One is started per process, before PyTorch uses a device; it then says
 what it requested and reserved, and Lowtide's also how long its hooks took and what it asked of the driver."""
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ CONFIGURATIONS = {
 OURS = ["lowtide", "lowtide-online"]
 USUAL = ["native", "expandable", "async", *OURS]
 
+# Chosen when PyTorch is loaded, and not when the first device is used.
+LOADED = {"async", "aimdo"}
+
 # What an allocator needs besides PyTorch.
 _PACKAGES = {"lowtide": "lowtide", "lowtide-online": "lowtide", "aimdo": "comfy_aimdo"}
 
@@ -29,11 +32,14 @@ def missing_package(name: str) -> str | None:
 
 
 def start(name: str) -> Allocator:
-    """Makes an allocator that of this process. PyTorch must not have been imported."""
+    """Makes an allocator that of this process. PyTorch must not have used a device, nor for some have been imported."""
     os.environ["PYTORCH_ALLOC_CONF"] = os.environ["PYTORCH_CUDA_ALLOC_CONF"] = CONFIGURATIONS[name]
     if name in OURS:
         return Lowtide(learn=name == "lowtide")
-    return Aimdo() if name == "aimdo" else Allocator()
+    allocator = Aimdo() if name == "aimdo" else Allocator()
+    if name not in LOADED and allocator.is_expandable() != (name == "expandable"):
+        raise RuntimeError(f"PyTorch did not take the settings of `{name}`")
+    return allocator
 
 
 class Allocator:
@@ -53,6 +59,10 @@ class Allocator:
 
     def synchronize(self) -> None:
         self.cuda.synchronize()
+
+    def is_expandable(self) -> bool:
+        """Whether PyTorch's own allocator has expandable segments."""
+        return bool(self.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"])
 
     def reset_peaks(self) -> None:
         self.cuda.reset_peak_memory_stats()

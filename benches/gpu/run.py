@@ -5,7 +5,7 @@
     python benches/gpu/run.py --report results.jsonl    the table of what was measured so far
     python benches/gpu/run.py --workloads resnet50 maskrcnn --allocators native expandable lowtide
 
-Every run is a process of its own, and a line of the file when it is over. A round has each workload on each allocator
+Every run is a process of its own (forked from one that has imported PyTorch), and a line of the file when it is over. A round has each workload on each allocator
 once. Peaks and times are told apart: those of the first `--first` steps, and those of the steps after them.
 """
 
@@ -20,7 +20,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from allocators import CONFIGURATIONS, USUAL, missing_package
+from allocators import CONFIGURATIONS, LOADED, USUAL, missing_package
+from forked import Forked
 from results import Key, Mixed, Result, Results
 from table import Table
 
@@ -60,12 +61,13 @@ def main() -> None:
         raise SystemExit(f"error: {error}\nhint: name another file with `-o`") from None
     if options.retry:
         results.forget_failures()
-    measured = gather(
-        wanted(options.workloads, installed(options.allocators), options.runs),
-        results,
-        lambda key: measure(key, options.steps, options.first, options.tiny),
-        until=time.monotonic() + options.stop_after,
-    )
+    with Forked() as forked:
+        measured = gather(
+            wanted(options.workloads, installed(options.allocators), options.runs),
+            results,
+            lambda key: measure(forked, key, options.steps, options.first, options.tiny),
+            until=time.monotonic() + options.stop_after,
+        )
     print("\n".join(Table(results).lines()))
     if not measured:
         say(f"stopped after {options.stop_after:.0f} s; the same command goes on")
@@ -102,15 +104,18 @@ def gather(
     return True
 
 
-def measure(key: Key, steps: int, first: int, tiny: bool = False) -> Result:
+def measure(forked: Forked, key: Key, steps: int, first: int, tiny: bool = False) -> Result:
     """A run in a process of its own."""
     workload, allocator, turn = key
     settings = {"steps": steps, "first": first, "tiny": tiny}
     result: Result = {"workload": workload, "allocator": allocator, "round": turn, **settings}
-    command = [sys.executable, str(HERE / "one.py"), workload, allocator, f"--steps={steps}", f"--first={first}"]
-    command += ["--tiny"] if tiny else []
+    arguments = [workload, allocator, f"--steps={steps}", f"--first={first}", *(["--tiny"] if tiny else [])]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=LONGEST_RUN)
+        if allocator in LOADED:
+            command = [sys.executable, str(HERE / "one.py"), *arguments]
+            ended = subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=LONGEST_RUN)
+        else:
+            ended = forked.run(arguments, timeout=LONGEST_RUN)
     except subprocess.TimeoutExpired:
         return result | {"error": f"not done after {LONGEST_RUN} s"}
     for line in ended.stdout.splitlines():

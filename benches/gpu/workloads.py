@@ -50,12 +50,24 @@ def update(loss: torch.Tensor, optimizer: torch.optim.Optimizer) -> float:
     return float(loss.detach())
 
 
+def in_bfloat16(setting: Setting, build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    """Builds a model where it will be used: on the host that takes longer than all steps."""
+    torch.manual_seed(0)
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device(setting.device):
+            model = build()
+    finally:
+        torch.set_default_dtype(usual)
+    return model.to(device=setting.device, dtype=torch.bfloat16)
+
+
 def causal_model(setting: Setting, config) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
     """A causal language model in bfloat16 with AdamW."""
     from transformers import AutoModelForCausalLM
 
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config).to(device=setting.device, dtype=torch.bfloat16).train()
+    model = in_bfloat16(setting, lambda: AutoModelForCausalLM.from_config(config)).train()
     return model, torch.optim.AdamW(model.parameters(), lr=1e-4, fused=False, foreach=True)
 
 
@@ -174,9 +186,8 @@ def maskrcnn(setting: Setting) -> Iterator[float]:
 def llama_generate(setting: Setting) -> Iterator[float]:
     from transformers import LlamaForCausalLM
 
-    torch.manual_seed(0)
     config = llama_config(setting)
-    model = LlamaForCausalLM(config).to(device=setting.device, dtype=torch.bfloat16).eval()
+    model = in_bfloat16(setting, lambda: LlamaForCausalLM(config)).eval()
     draw = random.Random(7)
     yield BUILT
     with torch.no_grad():
@@ -194,9 +205,8 @@ def llama_offload(setting: Setting) -> Iterator[float]:
     from torch.utils.checkpoint import checkpoint
     from transformers import LlamaForCausalLM
 
-    torch.manual_seed(0)
     config = llama_config(setting)
-    model = LlamaForCausalLM(config).to(device=setting.device, dtype=torch.bfloat16).train()
+    model = in_bfloat16(setting, lambda: LlamaForCausalLM(config)).train()
     shape = (4, setting.size(2048, 64))
     tokens = torch.randint(0, config.vocab_size, shape, device=setting.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
@@ -275,14 +285,13 @@ def serve_mixed(setting: Setting) -> Iterator[float]:
     """A text encoder answers requests of any size, eight a round; answers wait for a while to be fetched."""
     from transformers import BertConfig, BertModel
 
-    torch.manual_seed(0)
     config = BertConfig(
         hidden_size=setting.size(1024, 64),
         intermediate_size=setting.size(4096, 128),
         num_hidden_layers=setting.size(24, 2),
         num_attention_heads=setting.size(16, 4),
     )
-    model = BertModel(config, add_pooling_layer=False).to(device=setting.device, dtype=torch.bfloat16).eval()
+    model = in_bfloat16(setting, lambda: BertModel(config, add_pooling_layer=False)).eval()
     draw = random.Random(13)
     waiting: deque[torch.Tensor] = deque(maxlen=12)
 

@@ -17,6 +17,7 @@ import allocators
 import latency
 import one
 import run
+from forked import Forked
 from results import Mixed, Results
 from table import Table
 
@@ -210,11 +211,35 @@ def test_the_report_of_a_file_measures_nothing(tmp_path: Path) -> None:
     assert len(Results(path)) == 7
 
 
-def test_a_run_that_ends_without_a_result_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("allocator", ["native", "async"])
+def test_a_run_that_ends_without_a_result_is_a_failure(
+    allocator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(Forked):
+        def run(self, arguments: list[str], timeout: float) -> subprocess.CompletedProcess[str]:
+            return subprocess.CompletedProcess(arguments, 1, "", "there is no device\n")
+
+    # What is chosen when PyTorch is loaded has a process that loads it.
     (tmp_path / "one.py").write_text("raise SystemExit('there is no device')")
     monkeypatch.setattr(run, "HERE", tmp_path)
-    result = run.measure(("resnet50", "native", 2), 12, 10)
+    result = run.measure(Ended(), ("resnet50", allocator, 2), 12, 10)
     assert (result["round"], result["error"]) == (2, "there is no device")
+
+
+def test_runs_are_forked_from_a_process_that_outlives_them() -> None:
+    with Forked() as forked:
+        wrong = forked.run(["resnet50", "nobody's", "--steps=2", "--first=1"], timeout=240)
+        assert wrong.returncode == 2
+        assert "invalid choice" in wrong.stderr
+        first = forked._server
+        unknown = forked.run(["nothing", "native", "--steps=2", "--first=1"], timeout=240)
+        assert (unknown.returncode, unknown.stdout) == (1, "")
+        assert run.reason(unknown.stderr)
+        assert forked._server is first
+        with pytest.raises(subprocess.TimeoutExpired):
+            forked.run(["nothing", "native", "--steps=2", "--first=1"], timeout=0.0)
+        assert forked.run(["resnet50", "nobody's", "--steps=2", "--first=1"], timeout=240).returncode == 2
+        assert forked._server is not first
 
 
 def test_the_reason_of_a_failure_is_the_line_of_its_exception() -> None:
