@@ -42,6 +42,8 @@ pub struct Learner {
     /// The number of the step under way, counted from one.
     step: u64,
     watching: bool,
+    /// How many recordings there were.
+    recordings: u32,
     current: Recording,
     /// The step before, where it was watched, and its pattern.
     previous: Option<(Recording, u32)>,
@@ -74,7 +76,8 @@ impl Learner {
         let mut learner = Self {
             step: 1,
             watching: options.enabled && options.start <= 1,
-            current: Recording::new(1),
+            recordings: 0,
+            current: Recording::new(0),
             previous: None,
             patterns_seen: patterns.len() as u32,
             patterns,
@@ -105,8 +108,14 @@ impl Learner {
 
     /// Forgets what was told since the last step was closed, and of that one what was not: it was no step of the program's.
     pub fn forget_step(&mut self) {
-        self.current = Recording::new(self.step as u32);
+        self.begin_recording();
         self.previous = None;
+    }
+
+    /// What comes is recorded anew; tickets of before are no matter.
+    fn begin_recording(&mut self) {
+        self.recordings = self.recordings.wrapping_add(1);
+        self.current = Recording::new(self.recordings);
     }
 
     /// Tells of an allocation. The ticket is for [`free`](Self::free).
@@ -117,7 +126,7 @@ impl Learner {
         }
         if self.current.allocs.len() >= self.options.longest.min(u32::MAX as usize - 1) {
             self.watching = false;
-            self.current = Recording::new(self.step as u32);
+            self.begin_recording();
             return Ticket::NONE;
         }
         self.current.alloc(lane, Key { bytes, align })
@@ -127,7 +136,7 @@ impl Learner {
     #[inline]
     pub fn free(&mut self, ticket: Ticket) {
         let before = self.current.allocs.len() as u32;
-        if (ticket.0 >> 32) as u32 == self.current.step {
+        if (ticket.0 >> 32) as u32 == self.current.number {
             self.current.free(ticket, End::Within(before));
         } else if let Some((previous, _)) = &mut self.previous
             && self.watching
@@ -156,7 +165,7 @@ impl Learner {
         let advice = self.advise(dropped);
         self.watching = self.is_worth_watching();
         let room = if self.watching { self.previous.as_ref().map_or(0, |(last, _)| last.allocs.len()) } else { 0 };
-        self.current = Recording::new(self.step as u32);
+        self.begin_recording();
         self.current.allocs.reserve(room);
         advice
     }

@@ -27,8 +27,8 @@ pub(crate) struct Watched {
 /// One step.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    /// The step's number, as tickets carry it.
-    pub step: u32,
+    /// What tells it from the last ones, as tickets carry it.
+    pub number: u32,
     /// The lanes in the order in which they first allocated.
     pub lanes: Vec<Lane>,
     pub allocs: Vec<Watched>,
@@ -36,9 +36,9 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// An empty recording of step number `step`.
-    pub fn new(step: u32) -> Self {
-        Self { step, ..Self::default() }
+    /// An empty recording.
+    pub fn new(number: u32) -> Self {
+        Self { number, ..Self::default() }
     }
 
     /// Takes an allocation.
@@ -49,14 +49,14 @@ impl Recording {
                 self.lanes.len() - 1
             });
         }
-        let ticket = Ticket(u64::from(self.step) << 32 | self.allocs.len() as u64);
+        let ticket = Ticket(u64::from(self.number) << 32 | self.allocs.len() as u64);
         self.allocs.push(Watched { key, lane: self.last_lane as u32, end: End::Alive });
         ticket
     }
 
     /// Says when the block of `ticket` was freed, where it is one of this step and was not freed before.
     pub fn free(&mut self, ticket: Ticket, end: End) {
-        if (ticket.0 >> 32) as u32 == self.step
+        if (ticket.0 >> 32) as u32 == self.number
             && let Some(block) = self.allocs.get_mut(ticket.0 as u32 as usize)
             && block.end == End::Alive
         {
