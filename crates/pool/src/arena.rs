@@ -2,8 +2,10 @@
 //! offsets. Free memory that lies scattered is brought together by giving handles a second address, never by copying.
 
 mod accounting;
+mod address_set;
 mod address_table;
 mod call_budget;
+mod call_time;
 mod heap;
 mod plan_memory;
 mod retiring;
@@ -46,8 +48,11 @@ pub struct ArenaOptions {
     pub slack: f64,
     /// How the first steps weigh memory against driver calls.
     pub start: Start,
-    /// How many calls may be made in a later step, unless it needs more memory than any before. Where they do not suffice, memory is taken instead.
+    /// How many calls a later step may make, on average after a fast start. Where they do not suffice, memory is taken instead.
     pub ration: u64,
+    /// The part of the program's time that driver calls may take after the first steps; where there is none, only their number counts.
+    /// For real devices: a simulated one has another clock.
+    pub call_time: Option<f64>,
     /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
     pub learner: Option<LearnerOptions>,
     /// How many handles of a plan are mapped at most when a step is closed, unless plans are made while the program waits anyway.
@@ -63,6 +68,7 @@ impl Default for ArenaOptions {
             slack: 0.006,
             start: Start::Tight { steps: 2 },
             ration: 240,
+            call_time: None,
             learner: None,
             handles_at_once: HANDLES_AT_ONCE,
             find_steps: None,
@@ -137,7 +143,9 @@ impl Pool for Arena {
             return Err(Error::BadAlignment { align: request.align.get() });
         }
         let request = &Request { align: request.align.max(UNIT_ALIGN), ..*request };
-        if let Some(served) = &*self.served.load() {
+        if self.served.exists()
+            && let Some(served) = &*self.served.load()
+        {
             match served.take(request) {
                 Some(Found::At(offset)) => return Ok(served.address(offset)),
                 Some(Found::Online | Found::Missed) => return self.state().place_online(request),
@@ -148,6 +156,10 @@ impl Pool for Arena {
     }
 
     fn free(&self, address: Address) -> Result<(), Error> {
+        // Without the plan the lock finds a block of it as well.
+        if !self.served.exists() {
+            return self.state().free(address);
+        }
         let given = self.served.load().as_ref().map_or(Given::No, |served| served.give(address));
         match given {
             Given::Yes => Ok(()),

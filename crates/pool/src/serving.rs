@@ -9,6 +9,7 @@ mod observer;
 mod plan_arena;
 mod plan_server;
 mod policy;
+mod published;
 mod replanner;
 mod served_plan;
 mod slot_table;
@@ -17,8 +18,9 @@ mod tests;
 
 pub(crate) use observer::Observer;
 pub(crate) use plan_arena::{LayOut, PlanArena};
-pub(crate) use plan_server::{PlanServer, Published};
+pub(crate) use plan_server::PlanServer;
 pub(crate) use policy::{ServingPolicy, StepCost};
+pub(crate) use published::Published;
 pub(crate) use replanner::Replanned;
 pub(crate) use served_plan::{Given, ServedPlan};
 pub(crate) use slot_table::{Found, SlotLayout, SlotTable};

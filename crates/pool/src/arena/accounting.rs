@@ -5,6 +5,7 @@ use lowtide_core::Bytes;
 
 use super::ArenaOptions;
 use super::call_budget::CallBudget;
+use super::call_time::Reading;
 use crate::pool::Stats;
 use crate::serving::StepCost;
 
@@ -24,13 +25,11 @@ pub(super) struct Accounting {
     peak_seen: Bytes,
     slack: f64,
     budget: CallBudget,
-    /// The most that was in use before the step that is open.
-    record: u64,
 }
 
 impl Accounting {
     pub(super) fn new(options: &ArenaOptions) -> Self {
-        let &ArenaOptions { slack, start, ration, .. } = options;
+        let &ArenaOptions { slack, start, ration, call_time, .. } = options;
         Self {
             live: 0,
             peak_live: 0,
@@ -41,8 +40,7 @@ impl Accounting {
             step_calls: 0,
             peak_seen: Bytes::ZERO,
             slack,
-            budget: CallBudget::new(start, ration),
-            record: 0,
+            budget: CallBudget::new(start, ration, call_time),
         }
     }
 
@@ -126,22 +124,17 @@ impl Accounting {
 
     /// How many more calls this step may make.
     pub(super) fn left(&self) -> u64 {
-        self.budget.left(self.most_in_use() > self.record)
+        self.budget.left()
     }
 
-    /// Whether free memory is defragmented after this step.
-    pub(super) fn is_defragmented(&self) -> bool {
-        self.budget.is_defragmented(self.reserves_too_much())
+    /// Whether free memory is defragmented after this step, where that takes so many calls.
+    pub(super) fn is_defragmented(&self, calls: impl FnOnce() -> u64) -> bool {
+        self.budget.is_defragmented(self.reserves_too_much(), calls)
     }
 
-    fn most_in_use(&self) -> u64 {
-        self.peak_live.max(self.live + self.planned)
-    }
-
-    /// Closes a step.
-    pub(super) fn close(&mut self) {
-        self.budget.close();
-        self.record = self.most_in_use();
+    /// Closes a step; `reading` is what calls have cost where there is a clock.
+    pub(super) fn close(&mut self, reading: Option<Reading>) {
+        self.budget.close(reading);
     }
 
     /// How much is reserved.

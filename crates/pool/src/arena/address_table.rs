@@ -1,24 +1,20 @@
 //! A number for each of many places in a range of addresses, found without a search. Parts of the table are made when a place
-//! in them is first used.
+//! in them is first used, and take memory where they are written.
 
-/// How many entries a leaf has, and how many leaves a branch has.
-const ENTRIES: usize = 1024;
-const NONE: u32 = u32::MAX;
+/// How many entries a leaf has.
+const ENTRIES: usize = 1 << 16;
 
-type Leaf = Box<[u32]>;
-type Branch = Box<[Option<Leaf>]>;
-
-/// Numbers by offsets. An entry stands for `1 << shift` bytes.
+/// Numbers by offsets. An entry stands for `1 << shift` bytes; it has zero, or its number and one.
 #[derive(Debug)]
 pub(super) struct AddressTable {
     shift: u32,
-    branches: Vec<Option<Branch>>,
+    leaves: Vec<Option<Box<[u32]>>>,
 }
 
 impl AddressTable {
     /// A table with nothing in it and an entry for every `bytes`, a power of two.
     pub(super) fn new(bytes: u64) -> Self {
-        Self { shift: bytes.max(1).ilog2(), branches: Vec::new() }
+        Self { shift: bytes.max(1).ilog2(), leaves: Vec::new() }
     }
 
     /// What an entry stands for.
@@ -27,26 +23,27 @@ impl AddressTable {
     }
 
     /// The number of the entry that `offset` lies in.
+    #[inline]
     pub(super) fn get(&self, offset: u64) -> Option<u32> {
-        let (branch, leaf, entry) = self.place(offset);
-        let leaf = self.branches.get(branch)?.as_ref()?[leaf].as_ref()?;
-        Some(leaf[entry]).filter(|&number| number != NONE)
+        let (leaf, entry) = self.place(offset);
+        self.leaves.get(leaf)?.as_ref()?[entry].checked_sub(1)
     }
 
     /// Gives the entry that `offset` lies in a number, or takes it away.
+    #[inline]
     pub(super) fn set(&mut self, offset: u64, number: Option<u32>) {
-        let (branch, leaf, entry) = self.place(offset);
-        if self.branches.len() <= branch {
-            self.branches.resize_with(branch + 1, || None);
+        let (leaf, entry) = self.place(offset);
+        if self.leaves.len() <= leaf {
+            self.leaves.resize_with(leaf + 1, || None);
         }
-        let branch = self.branches[branch].get_or_insert_with(|| (0..ENTRIES).map(|_| None).collect());
-        let leaf = branch[leaf].get_or_insert_with(|| vec![NONE; ENTRIES].into());
-        leaf[entry] = number.unwrap_or(NONE);
+        // Zeros come from the system without a write.
+        let leaf = self.leaves[leaf].get_or_insert_with(|| vec![0; ENTRIES].into());
+        leaf[entry] = number.map_or(0, |number| number + 1);
     }
 
-    fn place(&self, offset: u64) -> (usize, usize, usize) {
+    fn place(&self, offset: u64) -> (usize, usize) {
         let entry = (offset >> self.shift) as usize;
-        (entry / (ENTRIES * ENTRIES), entry / ENTRIES % ENTRIES, entry % ENTRIES)
+        (entry / ENTRIES, entry % ENTRIES)
     }
 }
 
@@ -65,7 +62,7 @@ mod tests {
         ) {
             let mut table = AddressTable::new(512);
             let mut model = BTreeMap::new();
-            // Neighbours, and entries of other leaves and branches.
+            // Neighbours, and entries of the same leaf and of another.
             let offset = |near: u64, far: u64| 512 * (near + [0, 5 * 1024, 3 << 20][far as usize]);
             for (near, far, number) in changes {
                 table.set(offset(near, far), number);

@@ -1,5 +1,7 @@
 //! How many driver calls the steps of a program may make.
 
+use super::call_time::{CallTime, Reading, StepKind};
+
 /// How the first steps weigh memory against driver calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
@@ -19,7 +21,7 @@ const FAST_STEPS: u64 = 10;
 /// How many calls those steps may make beyond what every step may.
 const FAST_CALLS: u64 = 4000;
 
-/// So many calls that steps have left over are kept for one that needs more memory than any before.
+/// So many calls that steps have left over are kept for others.
 const MOST_SAVED: u64 = 2000;
 
 /// The slack of the first steps.
@@ -47,15 +49,21 @@ pub(super) struct CallBudget {
     /// All calls, and those of them that were made for plans.
     calls: u64,
     plan_calls: u64,
+    /// The time that they may take, where there is a clock.
+    time: Option<CallTime>,
+    /// Whether the program closes its steps itself.
+    is_marked: bool,
 }
 
 impl CallBudget {
-    pub(super) fn new(start: Start, ration: u64) -> Self {
+    /// A budget of `ration` calls a step, which may take `part` of the program's time where there is a clock.
+    pub(super) fn new(start: Start, ration: u64, part: Option<f64>) -> Self {
         let saved = match start {
             Start::Tight { .. } => 0,
             Start::Fast => FAST_CALLS,
         };
-        Self { start, ration, step: 0, used: 0, saved, calls: 0, plan_calls: 0 }
+        let time = part.map(|part| CallTime::new(part, MOST_SAVED));
+        Self { start, ration, step: 0, used: 0, saved, calls: 0, plan_calls: 0, time, is_marked: false }
     }
 
     pub(super) fn count(&mut self, calls: u64) {
@@ -68,15 +76,35 @@ impl CallBudget {
         self.calls
     }
 
-    /// How many more calls this step may make, which needs more memory than any before or not.
-    pub(super) fn left(&self, is_record: bool) -> u64 {
+    /// How many more calls this step may make.
+    pub(super) fn left(&self) -> u64 {
         let most = match self.start {
             Start::Tight { steps } if self.step < steps => return u64::MAX,
             Start::Fast if self.step == 0 => 0,
-            _ if self.is_starting() || is_record => self.ration + self.saved,
-            _ => self.ration,
+            _ => self.ration + self.saved,
         };
-        most.saturating_sub(self.used)
+        self.limit().min(most).saturating_sub(self.used)
+    }
+
+    /// How many calls there is time for. The first steps of a program that closes them itself are not limited.
+    fn limit(&self) -> u64 {
+        let time = self.time.as_ref().filter(|_| !(self.is_starting() && self.is_marked));
+        time.map_or(u64::MAX, CallTime::calls)
+    }
+
+    /// The time that calls may take, where there is a clock.
+    pub(super) fn time(&self) -> Option<&CallTime> {
+        self.time.as_ref()
+    }
+
+    /// Whether the program closes its steps itself.
+    pub(super) fn is_marked(&self) -> bool {
+        self.is_marked
+    }
+
+    /// The program closes its steps itself.
+    pub(super) fn mark(&mut self) {
+        self.is_marked = true;
     }
 
     /// Whether this is one of the first steps.
@@ -102,10 +130,12 @@ impl CallBudget {
         self.is_starting().then_some(handles)
     }
 
-    /// Whether free memory is defragmented after this step, in which too much was reserved or not.
-    pub(super) fn is_defragmented(&self, too_much: bool) -> bool {
+    /// Whether free memory is defragmented after this step, in which too much was reserved or not. Where nobody closes steps, that is
+    /// whenever there is time for as many calls as it takes.
+    pub(super) fn is_defragmented(&self, too_much: bool, calls: impl FnOnce() -> u64) -> bool {
         match self.start {
             Start::Tight { steps } => self.step < steps,
+            Start::Fast if self.time.is_some() && !self.is_marked => too_much && calls() <= self.limit(),
             Start::Fast => self.step == 0 || too_much && (self.step + 1).is_power_of_two(),
         }
     }
@@ -143,8 +173,16 @@ impl CallBudget {
         self.used = self.used.saturating_sub(self.calls - before);
     }
 
-    /// Closes a step.
-    pub(super) fn close(&mut self) {
+    /// Closes a step; `reading` is what calls have cost where there is a clock.
+    pub(super) fn close(&mut self, reading: Option<Reading>) {
+        let kind = match (self.is_marked, self.is_starting()) {
+            (true, true) => StepKind::First,
+            (true, false) => StepKind::Late,
+            (false, is_start) => StepKind::Unmarked { is_start },
+        };
+        if let (Some(time), Some(reading)) = (&mut self.time, reading) {
+            time.close(reading, kind);
+        }
         if self.start == Start::Fast && self.step > 0 {
             self.saved = self.saved.saturating_sub(self.used.saturating_sub(self.ration));
             let left = self.ration.saturating_sub(self.used);
@@ -164,54 +202,54 @@ mod tests {
 
     fn step(budget: &mut CallBudget, calls: u64) {
         budget.count(calls);
-        budget.close();
+        budget.close(None);
     }
 
     #[test]
     fn a_tight_start_makes_calls_freely() {
-        let mut budget = CallBudget::new(Start::Tight { steps: 2 }, 100);
-        assert_eq!(budget.left(false), u64::MAX);
+        let mut budget = CallBudget::new(Start::Tight { steps: 2 }, 100, None);
+        assert_eq!(budget.left(), u64::MAX);
         step(&mut budget, 5000);
-        assert!(budget.is_defragmented(false));
+        assert!(budget.is_defragmented(false, || 0));
         step(&mut budget, 5000);
-        assert_eq!((budget.left(false), budget.left(true), budget.is_defragmented(true)), (100, 100, false));
+        assert_eq!((budget.left(), budget.is_defragmented(true, || 0)), (100, false));
     }
 
     #[test]
     fn a_fast_start_makes_none_that_it_need_not_and_then_some() {
-        let mut budget = CallBudget::new(Start::Fast, 100);
-        assert_eq!(budget.left(false), 0);
+        let mut budget = CallBudget::new(Start::Fast, 100, None);
+        assert_eq!(budget.left(), 0);
         step(&mut budget, 3000);
-        assert_eq!(budget.left(false), 100 + FAST_CALLS, "what the first step needs is not counted");
+        assert_eq!(budget.left(), 100 + FAST_CALLS, "what the first step needs is not counted");
         step(&mut budget, 1100);
-        assert_eq!(budget.left(false), 100 + FAST_CALLS - 1000);
+        assert_eq!(budget.left(), 100 + FAST_CALLS - 1000);
         while budget.is_starting() {
             step(&mut budget, 0);
         }
-        assert_eq!((budget.left(false), budget.left(true)), (100, 100 + MOST_SAVED));
+        assert_eq!(budget.left(), 100 + MOST_SAVED);
     }
 
     #[test]
-    fn what_is_left_over_is_saved_for_a_step_that_needs_more_than_any_before() {
-        let mut budget = CallBudget::new(Start::Fast, 100);
+    fn what_steps_leave_over_is_saved_for_others() {
+        let mut budget = CallBudget::new(Start::Fast, 100, None);
         (0..FAST_STEPS).for_each(|_| step(&mut budget, 100 + FAST_CALLS));
-        assert_eq!(budget.left(true), 100);
+        assert_eq!(budget.left(), 100);
         (0..5).for_each(|_| step(&mut budget, 40));
-        assert_eq!((budget.left(false), budget.left(true)), (100, 400));
+        assert_eq!(budget.left(), 400);
         (0..500).for_each(|_| step(&mut budget, 0));
-        assert_eq!(budget.left(true), 100 + MOST_SAVED);
+        assert_eq!(budget.left(), 100 + MOST_SAVED);
     }
 
     #[test]
     fn after_a_fast_start_free_memory_is_defragmented_ever_less_often() {
-        let mut budget = CallBudget::new(Start::Fast, 100);
+        let mut budget = CallBudget::new(Start::Fast, 100, None);
         let mut defragmented = Vec::new();
         for number in 1..=40 {
-            assert!(number == 1 || !budget.is_defragmented(false));
-            if budget.is_defragmented(true) {
+            assert!(number == 1 || !budget.is_defragmented(false, || 0));
+            if budget.is_defragmented(true, || 0) {
                 defragmented.push(number);
             }
-            budget.close();
+            budget.close(None);
         }
         assert_eq!(defragmented, [1, 2, 4, 8, 16, 32]);
     }

@@ -18,6 +18,7 @@ use lowtide_core::ranges::FreeRuns;
 use lowtide_memory::{Error as SourceError, Source, Span};
 use rustc_hash::FxHashSet;
 
+use super::address_set::AddressSet;
 use super::address_table::AddressTable;
 use crate::addresses;
 use aliases::AliasRun;
@@ -107,8 +108,9 @@ pub(super) struct Heap {
     places: BTreeMap<u64, HandleIndex>,
     /// Which handle is under an address.
     table: AddressTable,
-    /// How many addresses the handles have that have several.
+    /// How many addresses the handles have that have several, and which.
     shared: usize,
+    shared_places: AddressSet,
     free: FreeRuns,
     fit: Fit,
     base_end: u64,
@@ -144,6 +146,7 @@ impl Heap {
             places: BTreeMap::new(),
             table: AddressTable::new(granularity),
             shared: 0,
+            shared_places: AddressSet::new(granularity),
             free: FreeRuns::default(),
             fit,
             base_end: 0,
@@ -238,17 +241,15 @@ impl Heap {
 
     /// Visits the handles under a block that have several addresses, with the one that the block has.
     fn each_shared(&mut self, block: Range<u64>, mut visit: impl FnMut(&mut Handle, u64, &mut Vec<Range<u64>>)) {
-        let mut at = block.start;
-        while self.shared > 0 && at < block.end {
+        let mut from = block.start;
+        while let Some(at) = self.shared_places.first_in(from..block.end) {
             let handle = self.table.get(at).and_then(|index| self.handles[index as usize].as_mut());
             let Some((handle, place)) = handle.and_then(|handle| handle.place_over(at).map(|place| (handle, place)))
             else {
                 break;
             };
-            if handle.is_shared() {
-                visit(handle, place, &mut self.relisted);
-            }
-            at = place + handle.bytes;
+            visit(handle, place, &mut self.relisted);
+            from = place + handle.bytes;
         }
     }
 
@@ -275,12 +276,12 @@ impl Heap {
     /// The ranges under which the same memory may have been used before: the range itself, and the other addresses of
     /// handles in it.
     pub(super) fn footprint(&self, at: u64, bytes: u64) -> Vec<(u64, u64)> {
-        let (mut ranges, mut next) = (vec![(at, at + bytes)], at);
-        while self.shared > 0 && next < at + bytes {
-            let Some((place, handle)) = self.handle_over(next) else { break };
+        let (mut ranges, mut from) = (vec![(at, at + bytes)], at);
+        while let Some(shared) = self.shared_places.first_in(from..at + bytes) {
+            let Some((place, handle)) = self.handle_over(shared) else { break };
             let others = handle.places.iter().filter(|&&other| other != place);
             ranges.extend(others.map(|&other| (other, other + handle.bytes)));
-            next = place + handle.bytes;
+            from = place + handle.bytes;
         }
         ranges
     }

@@ -4,17 +4,20 @@ mod blocks;
 mod placement;
 mod plan_layout;
 mod plans;
+mod quick_list;
 mod stats;
 
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lowtide_core::{Bytes, StreamId};
-use lowtide_learn::Served;
+use lowtide_learn::{Served, Ticket};
 use lowtide_memory::{Error as SourceError, Source};
 
 use super::accounting::Accounting;
+use super::call_time::{CallTime, Reading};
 use super::plan_memory::PlanMemories;
 use super::retiring::Retiring;
 use super::sized_heaps::{SizeClass, SizedHeaps};
@@ -24,7 +27,14 @@ use crate::error::Error;
 use crate::pending::PendingBlocks;
 use crate::pool::{Address, Request};
 use crate::serving::{Observer, PlanArena, PlanServer, Published, ServingPolicy};
-use blocks::{Block, Blocks, Home};
+use blocks::{Block, BlockState, Blocks, Home};
+use quick_list::QuickList;
+
+/// How often it is looked whether a step is too long, and after how much of a program that closes none free memory is defragmented where
+/// that is due: so many blocks, and so much time.
+const BLOCKS_BETWEEN_LOOKS: u64 = 1 << 10;
+const BLOCKS_BETWEEN_TIDIES: u64 = 1 << 13;
+const TIME_BETWEEN_TIDIES: Duration = Duration::from_secs(1);
 
 /// After so many blocks that were placed online in a step, calls are rationed anew, and what was recorded of it is forgotten.
 const LONGEST_STEP: u64 = 1 << 16;
@@ -54,6 +64,8 @@ pub(super) struct State {
     abilities: Abilities,
     heaps: SizedHeaps,
     blocks: Blocks,
+    /// Small ones that were freed last.
+    cached: QuickList,
     pending: PendingBlocks,
     queues: Queues,
     accounting: Accounting,
@@ -64,7 +76,9 @@ pub(super) struct State {
     handles_at_once: NonZeroUsize,
     /// Whether a block of a plan that is no longer served was freed since the heaps had back what was lent to it.
     has_freed_planned: bool,
+    /// How many blocks were placed online since a step was closed, and since free memory was looked at.
     since_step: u64,
+    since_tidy: u64,
     /// Whether steps were found by their period since then.
     has_found_steps: bool,
 }
@@ -84,6 +98,7 @@ impl State {
                 aliases: description.aliases,
             },
             blocks: Blocks::new(&heaps),
+            cached: QuickList::new(),
             heaps,
             source,
             pending: PendingBlocks::default(),
@@ -95,6 +110,7 @@ impl State {
             handles_at_once: options.handles_at_once,
             has_freed_planned: false,
             since_step: 0,
+            since_tidy: 0,
             has_found_steps: false,
         };
         state.serve_remembered();
@@ -108,13 +124,13 @@ impl State {
             self.close_served_step();
         }
         let plannable = request.align.get() <= self.abilities.granularity;
-        let planned = if plannable { self.take_planned(request) } else { None };
-        let address = match planned {
-            Some(address) => address,
-            None => self.place_online(request)?,
-        };
-        if plannable {
+        if let Some(address) = if plannable { self.take_planned(request) } else { None } {
             self.plans.observe_alloc(request, address.0);
+            return Ok(address);
+        }
+        let address = self.place_online(request)?;
+        if plannable && let Some(block) = self.blocks.get_mut(&address.0) {
+            block.ticket = self.plans.note_alloc(request, address.0);
         }
         Ok(address)
     }
@@ -127,13 +143,19 @@ impl State {
             return Err(Error::TooLarge { asked: Bytes::new(bytes.max(align)), capacity: Bytes::new(limit) });
         }
         self.since_step += 1;
-        if self.since_step > LONGEST_STEP {
-            self.close_long_step();
+        self.since_tidy += 1;
+        if self.since_tidy.is_multiple_of(BLOCKS_BETWEEN_LOOKS) {
+            self.look_at_length();
         }
         self.meet(request.stream);
         self.poll(FEW);
         let size = SizeClass::of(bytes, align);
         let taken = bytes.next_multiple_of(UNIT).max(size.smallest());
+        if size == SizeClass::Small
+            && let Some(address) = self.take_cached(taken, align, request)
+        {
+            return Ok(address);
+        }
         let offset = self.place(size, taken, align, request)?;
         let sized = self.heaps.of_mut(size);
         sized.heap.take(offset, taken);
@@ -154,7 +176,7 @@ impl State {
         }
         self.pending.push(address.0, uses, &*self.source).map_err(Error::Source)?;
         if let Some(block) = self.blocks.get_mut(&address.0) {
-            block.pending = true;
+            block.state = BlockState::Pending;
         }
         Ok(())
     }
@@ -180,19 +202,41 @@ impl State {
     /// The program closes a step.
     pub(super) fn step(&mut self) {
         self.plans.mark();
+        self.accounting.budget_mut().mark();
         self.close_step();
     }
 
     /// Closes a step: a plan may come or go, and calls are rationed anew.
     fn close_step(&mut self) {
+        self.since_step = 0;
         self.close_served_step();
         self.tidy();
         self.accounting.begin_cost();
     }
 
+    /// A step may be so long that it is not one.
+    #[cold]
+    fn look_at_length(&mut self) {
+        if self.since_step >= LONGEST_STEP {
+            self.close_long_step();
+        } else if self.since_tidy >= BLOCKS_BETWEEN_TIDIES && self.is_time_to_tidy() {
+            self.poll_all();
+            self.tidy();
+        }
+    }
+
+    /// Whether the program closes no steps and runs for long.
+    fn is_time_to_tidy(&self) -> bool {
+        let budget = self.accounting.budget();
+        let time = budget.time().filter(|_| !budget.is_marked());
+        time.is_some_and(|time| time.since_step(Instant::now()) >= TIME_BETWEEN_TIDIES)
+    }
+
     /// Nobody has closed a step for long. What was asked of the source is counted as if one had been closed, also where steps are found by
     /// their period; where they are not, there is nothing to learn.
     fn close_long_step(&mut self) {
+        self.since_step = 0;
+        self.coalesce_all();
         if !mem::take(&mut self.has_found_steps) {
             self.stats();
             self.plans.forget_step();
@@ -206,6 +250,7 @@ impl State {
 
     /// Closes a step of the plan that is served, if one is.
     fn close_served_step(&mut self) {
+        self.coalesce_all();
         self.stats();
         self.close_plan_step();
         self.pending.reset_added();
@@ -214,13 +259,14 @@ impl State {
 
     /// Defragments free memory where that is due, and rations calls anew.
     fn tidy(&mut self) {
-        self.since_step = 0;
+        self.since_tidy = 0;
         let before = self.accounting.budget().calls();
         // A source that fails here costs order, nothing else: what was not done is done at need.
         let has_plan = self.plans.current().is_some() || self.plan_memories.is_mapping();
-        let is_due = self.accounting.is_defragmented() && !has_plan;
+        let large = &self.heaps.of(SizeClass::Large).heap;
+        let is_due = !has_plan && self.accounting.is_defragmented(|| large.defragment_calls(&self.accounting));
         if is_due && self.queues.finish(&*self.source).is_ok() {
-            self.poll(usize::MAX);
+            self.poll_all();
             let unmapped = self.unmap_plans();
             self.accounting.budget_mut().spent_on_plan(before);
             if unmapped.is_ok() {
@@ -232,7 +278,14 @@ impl State {
             let _ = self.heaps.of_mut(SizeClass::Large).heap.close_old_aliases(&mut self.accounting);
         }
         self.accounting.budget_mut().spent_between_steps(before);
-        self.accounting.close();
+        let reading = self.accounting.budget().time().map(|_| Reading::new(&self.source.calls(), Instant::now()));
+        self.accounting.close(reading);
+    }
+
+    /// How many handles may be mapped for a plan when a step is closed.
+    fn handles_for_a_plan(&self) -> usize {
+        let in_time = self.accounting.budget().time().map_or(u64::MAX, CallTime::calls_for_a_plan);
+        self.handles_at_once.get().min(usize::try_from(in_time).unwrap_or(usize::MAX)).max(1)
     }
 
     /// Gives back what can be given back.
@@ -259,6 +312,7 @@ impl State {
         if !self.abilities.queues || !self.queues.meet(stream) {
             return;
         }
+        self.coalesce_all();
         for first in self.queues.streams().into_iter().filter(|&other| other != stream) {
             let position = self.queues.freed(first, &*self.source);
             self.heaps.belong_to(first, position);
@@ -273,19 +327,61 @@ impl State {
         }
     }
 
+    /// Takes back all blocks whose other streams are done, and joins all free memory.
+    fn poll_all(&mut self) {
+        self.poll(usize::MAX);
+        self.coalesce_all();
+    }
+
     /// Waits for the streams that use freed blocks. Blocks whose work never ends in a recording stay; those that could not
     /// be waited for stay too, and that is an error.
     fn wait_for_pending(&mut self) -> Result<(), SourceError> {
         let outcome = self.pending.wait(&*self.source);
-        self.poll(usize::MAX);
+        self.poll_all();
         if self.pending.is_empty() { Ok(()) } else { outcome }
     }
 
-    /// Makes a block's memory free.
+    /// Takes a block back. A small one is kept as it is for a while.
     fn release(&mut self, address: u64) {
-        let Some(block) = self.blocks.remove(&address) else { return };
+        let Some(block) = self.blocks.get_mut(&address) else { return };
         self.accounting.give(block.bytes);
-        self.plans.observe_free(address);
+        if let Home::Plan(_) = block.home {
+            self.plans.observe_free(address);
+        } else {
+            self.plans.note_free(block.ticket);
+        }
+        if let Home::Heap { size: SizeClass::Small, lent: None } = block.home {
+            block.state = BlockState::Cached;
+            if let Some(oldest) = self.cached.push(address, block.size, block.stream) {
+                self.coalesce(oldest);
+            }
+        } else {
+            self.coalesce(address);
+        }
+    }
+
+    /// Gives a block the memory of the last one of its size that its stream has freed.
+    fn take_cached(&mut self, taken: u64, align: u64, request: &Request) -> Option<Address> {
+        let address = self.cached.take(taken, align, request.stream)?;
+        let block = self.blocks.get_mut(&address)?;
+        block.state = BlockState::InUse;
+        block.bytes = request.bytes.get();
+        block.ticket = Ticket::NONE;
+        block.uses.clear();
+        self.accounting.take(block.bytes);
+        Some(Address(address))
+    }
+
+    /// Joins all memory that is kept as it was freed with the free memory around it.
+    fn coalesce_all(&mut self) {
+        while let Some(address) = self.cached.pop() {
+            self.coalesce(address);
+        }
+    }
+
+    /// Makes a block's memory free.
+    fn coalesce(&mut self, address: u64) {
+        let Some(block) = self.blocks.remove(&address) else { return };
         if self.queues.several() {
             self.note_freed(address, &block);
         }
@@ -321,6 +417,7 @@ impl State {
 
     /// Gives every handle back in which no block lies, once queued work is done.
     fn give_back(&mut self) -> Result<u64, SourceError> {
+        self.coalesce_all();
         self.end_loans();
         self.recall();
         self.queues.finish(&*self.source)?;
@@ -332,7 +429,7 @@ impl State {
 /// The block at an address that was handed out and not freed.
 fn live<'a>(blocks: &'a Blocks, plans: &PlanServer, heaps: &SizedHeaps, address: Address) -> Result<&'a Block, Error> {
     match blocks.get(&address.0) {
-        Some(block) if !block.pending => Ok(block),
+        Some(block) if block.state == BlockState::InUse => Ok(block),
         Some(_) => Err(Error::DoubleFree { address }),
         None => {
             let planned = plans.current().and_then(|served| served.offset(address).zip(Some(served)));

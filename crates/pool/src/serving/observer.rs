@@ -1,5 +1,6 @@
 //! What an arena reports to its learner, and what it remembers of the last steps to know their blocks again in a plan.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub(crate) struct Observer {
     tickets: FxHashMap<u64, Ticket>,
     /// The allocations of the step that is open, and of the last ones, the latest first.
     log: Log,
-    earlier: VecDeque<Log>,
+    earlier: VecDeque<PastStep>,
     /// How many of those are remembered to see whether a step recurs.
     remembered: usize,
     /// Whether what is freed between allocations tells steps apart as well, and how much that was since the last.
@@ -72,6 +73,43 @@ type Log = Vec<Logged>;
 
 /// An allocation and its address.
 type Logged = (Lane, Bytes, Align, u64);
+
+/// A step that was closed, and the plans of which it is known whether it follows them: the same few are asked for after every step.
+#[derive(Debug)]
+struct PastStep {
+    log: Log,
+    known: RefCell<Vec<(Signature, bool)>>,
+}
+
+impl PastStep {
+    fn new(log: Log) -> Self {
+        Self { log, known: RefCell::default() }
+    }
+
+    /// Whether it has most slots of a plan. Takes time in proportion to the step where that is not known yet.
+    fn follows(&self, plan: &StepPlan) -> bool {
+        let mut known = self.known.borrow_mut();
+        if let Some(&(_, follows)) = known.iter().find(|(signature, _)| *signature == plan.signature) {
+            return follows;
+        }
+        let enough = |found: usize| 100 * found >= FOLLOWS * plan.slots.len();
+        // Of another batch most sizes are others: then nothing has to be matched one by one.
+        let sizes: FxHashSet<Bytes> = plan.slots.iter().map(|slot| slot.bytes).collect();
+        let of_a_size = self.log.iter().filter(|(_, bytes, ..)| sizes.contains(bytes)).count();
+        // A first step has the set-up before it.
+        let behind = &self.log[self.log.len().saturating_sub(plan.slots.len())..];
+        let follows = enough(of_a_size)
+            && (enough(instances(&self.log, plan).len())
+                || behind.len() < self.log.len() && enough(instances(behind, plan).len()));
+        if known.len() < MOST_KNOWN {
+            known.push((plan.signature, follows));
+        }
+        follows
+    }
+}
+
+/// Of so many plans it is kept whether a step follows them.
+const MOST_KNOWN: usize = 64;
 
 /// No block has so many bytes that its size would reach up to here.
 const FREES_AT: u32 = 56;
@@ -183,25 +221,39 @@ impl Observer {
         }
     }
 
+    /// Notes an allocation. The ticket is for [`note_free`](Self::note_free).
+    pub(crate) fn note(&mut self, request: &Request, address: u64) -> Ticket {
+        if !self.learner.watching() {
+            return Ticket::NONE;
+        }
+        self.log.push((lane(request), request.bytes, request.align, address));
+        self.learner.alloc(lane(request), request.bytes, request.align)
+    }
+
+    pub(crate) fn note_free(&mut self, ticket: Ticket) {
+        self.frees += u64::from(self.counts_frees);
+        if ticket != Ticket::NONE {
+            self.learner.free(ticket);
+        }
+    }
+
+    /// Notes an allocation whose ticket is found by its address.
     pub(crate) fn alloc(&mut self, request: &Request, address: u64) {
-        if self.learner.watching() {
-            let ticket = self.learner.alloc(lane(request), request.bytes, request.align);
+        let ticket = self.note(request, address);
+        if ticket != Ticket::NONE {
             self.tickets.insert(address, ticket);
-            self.log.push((lane(request), request.bytes, request.align, address));
         }
     }
 
     pub(crate) fn free(&mut self, address: u64) {
-        self.frees += u64::from(self.counts_frees);
-        if let Some(ticket) = self.tickets.remove(&address) {
-            self.learner.free(ticket);
-        }
+        let ticket = self.tickets.remove(&address).unwrap_or(Ticket::NONE);
+        self.note_free(ticket);
     }
 
     /// Closes a step in which a plan did as `served` says.
     pub(crate) fn close(&mut self, served: Served) -> Advice {
         if self.learner.watching() {
-            self.earlier.push_front(std::mem::take(&mut self.log));
+            self.earlier.push_front(PastStep::new(std::mem::take(&mut self.log)));
             self.earlier.truncate(self.remembered);
         }
         self.log.clear();
@@ -251,13 +303,8 @@ impl Observer {
 
     /// Whether a plan is for a step that recurs: it was followed before, or would have been twice.
     pub(crate) fn recurs(&self, plan: &StepPlan) -> bool {
-        // A first step has the set-up before it.
-        let found = |log: &[Logged]| instances(log, plan).len();
-        let follows = |log: &&Log| {
-            let behind = &log[log.len().saturating_sub(plan.slots.len())..];
-            100 * found(log).max(found(behind)) >= FOLLOWS * plan.slots.len()
-        };
-        self.trusted.contains(&plan.signature) || self.earlier.iter().filter(follows).count() > 1
+        let mut following = self.earlier.iter().filter(|step| step.follows(plan));
+        self.trusted.contains(&plan.signature) || following.nth(1).is_some()
     }
 
     #[cfg(test)]
@@ -268,7 +315,7 @@ impl Observer {
     /// Which slot of `plan` each address is an instance of, by the step that was closed.
     pub(crate) fn instances(&self, plan: &StepPlan) -> FxHashMap<u64, u32> {
         let mut by_address = FxHashMap::default();
-        for (address, slot) in self.earlier.front().map(|log| instances(log, plan)).unwrap_or_default() {
+        for (address, slot) in self.earlier.front().map(|step| instances(&step.log, plan)).unwrap_or_default() {
             by_address.insert(address, slot);
         }
         by_address

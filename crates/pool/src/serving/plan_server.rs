@@ -4,12 +4,12 @@
 use std::mem::{self, ManuallyDrop};
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
-use lowtide_learn::{Advice, Carried, Served, Signature, StepPlan};
+use lowtide_learn::{Advice, Carried, Served, Signature, StepPlan, Ticket};
 use rustc_hash::FxHashMap;
 
 use super::observer::Observer;
 use super::policy::{Backoff, ServingPolicy, StepCost};
+use super::published::Published;
 use super::replanner::{Replanned, Replanner};
 use super::served_plan::ServedPlan;
 use super::slot_table::SlotTable;
@@ -18,9 +18,6 @@ use crate::pool::Request;
 /// Plans of more slots, or of more pairs of slots that share addresses, are not served: every slot knows all its rivals.
 const MOST_SLOTS: usize = 1 << 16;
 const MOST_PAIRS: u64 = 1 << 25;
-
-/// The plan that is served, if one is, where all threads find it.
-pub(crate) type Published = Arc<ArcSwapOption<ServedPlan>>;
 
 /// The plan that is served, and what is known of how plans do.
 #[derive(Debug)]
@@ -157,6 +154,18 @@ impl PlanServer {
     }
 
     /// A block was handed out.
+    pub(crate) fn note_alloc(&mut self, request: &Request, address: u64) -> Ticket {
+        self.observer.as_mut().map_or(Ticket::NONE, |observer| observer.note(request, address))
+    }
+
+    /// Tells the learner of a free.
+    pub(crate) fn note_free(&mut self, ticket: Ticket) {
+        if let Some(observer) = &mut self.observer {
+            observer.note_free(ticket);
+        }
+    }
+
+    /// The same of a block that is known by its address alone.
     pub(crate) fn observe_alloc(&mut self, request: &Request, address: u64) {
         if let Some(observer) = &mut self.observer {
             observer.alloc(request, address);
@@ -294,7 +303,7 @@ impl PlanServer {
         })
     }
 
-    /// Whether a plan is for a step that recurs. Takes time in proportion to the steps that are remembered.
+    /// Whether a plan is for a step that recurs. Takes time in proportion to the last step, and to others once for a new plan.
     pub(super) fn recurs(&self, plan: &StepPlan) -> bool {
         self.observer.as_ref().is_some_and(|observer| observer.recurs(plan))
     }

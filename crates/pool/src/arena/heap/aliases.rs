@@ -140,7 +140,12 @@ impl Heap {
             self.free.remove(place..place + bytes);
         }
         handle.places.push(at);
-        self.shared += if handle.places.len() == 2 { 2 } else { 1 };
+        self.shared += 1;
+        self.shared_places.insert(at..at + bytes);
+        if let [first, _] = handle.places[..] {
+            self.shared += 1;
+            self.shared_places.insert(first..first + bytes);
+        }
         self.free.insert(at..at + bytes);
         self.places.insert(at, index);
         self.map(at, bytes, Some(index));
@@ -165,9 +170,12 @@ impl Heap {
                 self.free.insert(place..place + bytes);
             }
         }
-        self.shared -= if handle.is_shared() { 1 } else { 2 };
-        if !handle.is_shared() {
+        self.shared -= 1;
+        self.shared_places.remove(at..at + bytes);
+        if let [only] = handle.places[..] {
             handle.users = 0;
+            self.shared -= 1;
+            self.shared_places.remove(only..only + bytes);
         }
         self.places.remove(&at);
         self.map(at, bytes, None);

@@ -2,12 +2,13 @@
 
 use lowtide_core::Bytes;
 use lowtide_memory::{Error as SourceError, Span};
+use rustc_hash::FxHashSet;
 
 use super::{Fit, Handle, HandleIndex, Heap};
 use crate::arena::accounting::Accounting;
 
 /// Into how many handles memory is divided, about, once it is defragmented.
-const USUAL_HANDLES: u64 = 512;
+const USUAL_HANDLES: u64 = 640;
 
 /// Handles that are larger would strand too much memory.
 const LARGEST_GRAIN: u64 = 64 << 20;
@@ -167,7 +168,7 @@ impl Heap {
             return Ok(());
         }
         self.fit = Fit::Lowest;
-        let scattered = self.scattered_handles(accounting.budget().long_run());
+        let scattered = self.scattered_handles(accounting);
         let returned = self.give_back_handles(&scattered, accounting)?;
         let wanted = accounting.allowance(0).saturating_sub(accounting.reserved());
         let bytes = returned.min(wanted.next_multiple_of(self.granularity));
@@ -184,8 +185,33 @@ impl Heap {
         Ok(())
     }
 
+    /// How many calls [`defragment`](Self::defragment) would make.
+    pub(in crate::arena) fn defragment_calls(&self, accounting: &Accounting) -> u64 {
+        4 * self.scattered_handles(accounting).len() as u64
+    }
+
+    /// The free handles that are given back: those outside of long runs, and where those are less than what is reserved beyond the allowance,
+    /// the highest of the others.
+    fn scattered_handles(&self, accounting: &Accounting) -> Vec<HandleIndex> {
+        let excess = accounting.reserved().saturating_sub(accounting.allowance(0));
+        let mut chosen = self.handles_outside(accounting.budget().long_run());
+        let known: FxHashSet<HandleIndex> = chosen.iter().copied().collect();
+        let mut bytes: u64 =
+            chosen.iter().filter_map(|index| self.handles[index.0 as usize].as_ref()).map(|handle| handle.bytes).sum();
+        let mut others = self.free_handles();
+        others.retain(|(_, index)| !known.contains(index));
+        others.sort_by_key(|(_, index)| self.handles[index.0 as usize].as_ref().map(|handle| handle.places[0]));
+        while bytes < excess
+            && let Some((more, index)) = others.pop()
+        {
+            chosen.push(index);
+            bytes += more;
+        }
+        chosen
+    }
+
     /// The handles in which no block lies and that are in no run of the base that has `part` of all free handles.
-    fn scattered_handles(&self, part: f64) -> Vec<HandleIndex> {
+    fn handles_outside(&self, part: f64) -> Vec<HandleIndex> {
         let free = self.free_handles();
         let long = free.iter().map(|(bytes, _)| bytes).sum::<u64>() as f64 * part;
         let is_scattered = |index: HandleIndex| {

@@ -4,6 +4,7 @@
 use std::iter;
 
 use lowtide_core::StreamId;
+use lowtide_learn::Ticket;
 use rustc_hash::FxHashMap;
 
 use crate::arena::address_table::AddressTable;
@@ -31,15 +32,26 @@ pub(super) struct Block {
     pub(super) stream: StreamId,
     /// Other streams that use it.
     pub(super) uses: Vec<StreamId>,
-    /// Whether it was freed and waits for the work of those streams.
-    pub(super) pending: bool,
+    pub(super) state: BlockState,
+    /// What the learner knows it by.
+    pub(super) ticket: Ticket,
+}
+
+/// What became of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BlockState {
+    InUse,
+    /// It was freed and waits for the work of other streams.
+    Pending,
+    /// It was freed, and its memory is kept for the next one of its size.
+    Cached,
 }
 
 impl Block {
     pub(super) fn new(offset: u64, bytes: u64, home: Home, stream: StreamId) -> Self {
         let least = if let Home::Heap { size, .. } = home { size.smallest() } else { UNIT };
         let size = bytes.next_multiple_of(UNIT).max(least);
-        Self { offset, size, bytes, home, stream, uses: Vec::new(), pending: false }
+        Self { offset, size, bytes, home, stream, uses: Vec::new(), state: BlockState::InUse, ticket: Ticket::NONE }
     }
 }
 
@@ -133,10 +145,10 @@ impl Blocks {
         Some(block)
     }
 
-    /// All blocks with their addresses, in no order.
+    /// All blocks with their addresses, in no order; those that are kept for others are none.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &Block)> {
         let placed = self.placed.iter().flatten().map(|(address, block)| (address, block));
-        placed.chain(&self.planned)
+        placed.chain(&self.planned).filter(|(_, block)| block.state != BlockState::Cached)
     }
 
     /// All blocks, in no order.

@@ -19,6 +19,10 @@ impl State {
         if let Some(offset) = self.find(size, bytes, align, request.stream)? {
             return Ok(offset);
         }
+        self.coalesce_all();
+        if let Some(offset) = self.find(size, bytes, align, request.stream)? {
+            return Ok(offset);
+        }
         let wanted = bytes + align - UNIT;
         self.yield_plan_to(bytes);
         if mem::take(&mut self.has_freed_planned) {
@@ -26,7 +30,7 @@ impl State {
         }
         self.recall();
         if !self.pending.is_empty() {
-            self.poll(usize::MAX);
+            self.poll_all();
         }
         if let Some(offset) = self.find(size, bytes, align, request.stream)? {
             return Ok(offset);

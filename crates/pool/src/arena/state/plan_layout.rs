@@ -157,9 +157,9 @@ impl State {
 
     /// Maps some more handles for a plan that is to be served.
     pub(super) fn map_more(&mut self) {
-        let Self { plan_memories, heaps, accounting, handles_at_once, .. } = self;
+        let most = self.handles_for_a_plan();
         if !self.plans.may_wait() {
-            plan_memories.map_more(handles_at_once.get(), heaps, accounting);
+            self.plan_memories.map_more(most, &self.heaps, &mut self.accounting);
         }
     }
 

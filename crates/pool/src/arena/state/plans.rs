@@ -37,7 +37,7 @@ impl PlanArena for State {
         for lane in plan.lanes() {
             self.meet(lane.stream);
         }
-        self.poll(usize::MAX);
+        self.poll_all();
         self.recall();
         if self.plan_memories.is_full() {
             return LayOut::NotNow;
@@ -62,7 +62,7 @@ impl PlanArena for State {
         let before = self.accounting.budget().calls();
         self.map_more();
         self.finish_retiring();
-        let (most, is_serving) = (self.handles_at_once.get(), self.plans.current().is_some());
+        let (most, is_serving) = (self.handles_for_a_plan(), self.plans.current().is_some());
         self.plan_memories.forget_old(most, is_serving, &mut self.accounting);
         self.accounting.budget_mut().spent_on_plan(before);
         self.accounting.budget_mut().spent_between_steps(before);

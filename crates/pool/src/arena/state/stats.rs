@@ -4,6 +4,7 @@ use lowtide_core::Bytes;
 use lowtide_learn::Slot;
 
 use super::State;
+use super::blocks::BlockState;
 use crate::arena::LiveBlock;
 use crate::pool::{Address, Stats};
 use crate::serving::ServedPlan;
@@ -23,7 +24,7 @@ impl State {
             address: Address(address),
             bytes: Bytes::new(block.bytes),
             stream: block.stream,
-            pending: block.pending,
+            pending: block.state == BlockState::Pending,
         });
         let planned = self.plans.current().into_iter().flat_map(|served| {
             let own = served.slots.in_use().filter(|slot| !self.is_adopted(served, slot));
