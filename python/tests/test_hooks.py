@@ -181,6 +181,26 @@ def test_a_limit_holds_and_can_be_changed() -> None:
     )
 
 
+@pytest.mark.parametrize("variable", ["ENABLE_MEMORY_OPTIMIZATION", "LOWTIDE_LEARN"])
+def test_without_optimization_blocks_are_placed_as_they_come_and_a_limit_still_holds(variable: str) -> None:
+    run(
+        f"""
+        import os
+        os.environ[{variable!r}] = "0"
+        serve(64 * MIB, limit=24 * MIB)
+        for _ in range(60):
+            blocks = [alloc(size * MIB) for size in (4, 8, 2)]
+            for block, size in zip(blocks, (4, 8, 2)):
+                free(block, size * MIB)
+            lowtide.step()
+        told = stats()
+        assert told["plan_hits"] == told["plan_misses"] == 0, told
+        assert alloc(32 * MIB) is None
+        assert stats()["reserved_bytes"] <= 24 * MIB
+        """
+    )
+
+
 def test_memory_goes_back_when_asked_for() -> None:
     run(
         """

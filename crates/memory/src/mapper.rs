@@ -7,7 +7,7 @@ mod queue;
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lowtide_core::{Bytes, StreamId};
 
@@ -180,6 +180,10 @@ impl<B: Backing> Mapper<B> {
         self.lock().ledger.is_backed(span)
     }
 
+    pub(crate) fn now(&self) -> Duration {
+        self.backing.queue().now()
+    }
+
     pub(crate) fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
         self.backing.queue().mark(stream)
     }
@@ -323,6 +327,10 @@ macro_rules! source_by_mapper {
 
             fn calls(&self) -> $crate::Calls {
                 self.mapper.calls()
+            }
+
+            fn now(&self) -> ::std::time::Duration {
+                self.mapper.now()
             }
 
             fn mark(&self, stream: ::lowtide_core::StreamId) -> Result<$crate::Mark, $crate::Error> {

@@ -39,6 +39,8 @@ pub struct SimulatedOptions {
     pub destroy_ns: u64,
     /// Whether there are bytes behind the addresses.
     pub contents: bool,
+    /// Whether its time passes with the machine's, for a program that really runs.
+    pub real_time: bool,
 }
 
 impl Default for SimulatedOptions {
@@ -52,6 +54,7 @@ impl Default for SimulatedOptions {
             create_ns: 9_000,
             destroy_ns: 10_000,
             contents: false,
+            real_time: false,
         }
     }
 }
@@ -79,12 +82,13 @@ impl Simulated {
             Addresses::Numbers { next: AtomicU64::new(FIRST_ADDRESS.next_multiple_of(options.granularity.get())) }
         };
         let clock = Clock::new(Lag::After(options.lag_ns));
+        let clock = if options.real_time { clock.run() } else { clock };
         Ok(Self { mapper: Mapper::new(Model { options, addresses, clock, used: AtomicU64::new(0) }) })
     }
 
     /// The time of the device, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
-        self.mapper.backing().clock.now()
+        self.mapper.backing().clock.now_ns()
     }
 
     /// Lets `nanoseconds` pass.

@@ -1,6 +1,8 @@
 //! The one trait of this crate, and the few nouns it speaks in.
 
 use std::fmt;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use lowtide_core::{Bytes, StreamId};
 
@@ -93,6 +95,12 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// What was asked of the system or the driver so far.
     fn calls(&self) -> Calls;
 
+    /// The time that passes for the program, since a moment that does not change. It is the machine's clock unless the source is a model that
+    /// has its own.
+    fn now(&self) -> Duration {
+        machine_time()
+    }
+
     /// A mark behind all work that is queued on `stream` now.
     fn mark(&self, stream: StreamId) -> Result<Mark, Error>;
 
@@ -112,4 +120,10 @@ pub trait Source: Send + Sync + fmt::Debug {
     fn drain(&self) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// The time since the process first asked for it.
+pub(crate) fn machine_time() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
 }

@@ -4,9 +4,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use lowtide_core::{Bytes, StreamId};
-use lowtide_memory::{Error, Lag, Simulated, SimulatedOptions, Source, Span};
+use lowtide_memory::{Error, Lag, Limited, Simulated, SimulatedOptions, Source, Span};
 use proptest::prelude::*;
 
 const GRANULE: u64 = 2 << 20;
@@ -31,6 +34,24 @@ fn marks_pass_by_the_clock() {
     assert_eq!(device.now_ns(), 50, "time does not go back");
     device.set_time(60);
     assert_eq!(device.now_ns(), 60);
+}
+
+#[test]
+fn real_time_passes_by_itself_also_behind_adaptors() {
+    let still = device(SimulatedOptions::default());
+    let running = device(SimulatedOptions { lag_ns: 1_000_000, real_time: true, ..SimulatedOptions::default() });
+    let limited = Limited::new(Arc::new(running), None);
+    let (before, mark) = (limited.now(), limited.mark(StreamId(1)).unwrap());
+    sleep(Duration::from_millis(5));
+    assert!(limited.now() >= before + Duration::from_millis(5));
+    assert!(limited.passed(mark));
+    assert_eq!(still.now(), Duration::ZERO);
+    still.set_time(7);
+    assert_eq!(
+        Limited::new(Arc::new(still), None).now(),
+        Duration::from_nanos(7),
+        "a model's own time is that of its program"
+    );
 }
 
 #[test]

@@ -48,11 +48,9 @@ pub struct ArenaOptions {
     pub slack: f64,
     /// How the first steps weigh memory against driver calls.
     pub start: Start,
-    /// How many calls a later step may make, on average after a fast start. Where they do not suffice, memory is taken instead.
+    /// How many calls a later step may make, on average after a fast start, where they may also take only a hundredth of the program's time.
+    /// Where they do not suffice, memory is taken instead.
     pub ration: u64,
-    /// The part of the program's time that driver calls may take after the first steps; where there is none, only their number counts.
-    /// For real devices: a simulated one has another clock.
-    pub call_time: Option<f64>,
     /// How to learn the steps of the program and plan them; without it, blocks are placed as they come.
     pub learner: Option<LearnerOptions>,
     /// How many handles of a plan are mapped at most when a step is closed, unless plans are made while the program waits anyway.
@@ -68,7 +66,6 @@ impl Default for ArenaOptions {
             slack: 0.006,
             start: Start::Tight { steps: 2 },
             ration: 240,
-            call_time: None,
             learner: None,
             handles_at_once: HANDLES_AT_ONCE,
             find_steps: None,

@@ -5,10 +5,10 @@ use std::hint;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// How often it is looked at before the thread sleeps.
-const LOOKS: u32 = 16;
+const LOOKS: u32 = 40;
 
 /// The longest pause between two looks, in turns of a spinning processor, as a power of two.
-const LONGEST_PAUSE: u32 = 8;
+const LONGEST_PAUSE: u32 = 11;
 
 /// A value that one thread at a time has. A panic of one leaves it to the others as it is.
 #[derive(Debug)]

@@ -20,9 +20,6 @@ use crate::{options, throw, timing};
 /// A plan that is not proved by then is good enough: it is the sooner served.
 const PLANNING: Duration = Duration::from_secs(1);
 
-/// The part of a program's time that driver calls may take, once it has started.
-const CALL_TIME: f64 = 0.01;
-
 /// Serves the memory of the process's devices from now on: those of CUDA, or simulated ones of `simulated` bytes each,
 /// whose call number `panic_at` panics, so that tests see what a defect does.
 /// `False` where they are served already.
@@ -38,9 +35,9 @@ pub(crate) fn serve_devices(
     panic_at: Option<u64>,
 ) -> PyResult<bool> {
     let usual = LearnerOptions { cache: plans, threads: planners(), time_limit: PLANNING, ..LearnerOptions::default() };
-    let learner = if learn { Some(usual.with(&options::of_learning()?)) } else { None };
-    let call_time = simulated.is_none().then_some(CALL_TIME);
-    let arena = ArenaOptions { learner, call_time, ..ArenaOptions::on_device() };
+    let learner =
+        if learn { Some(usual.with(&options::of_learning()?)).filter(|learner| learner.enabled) } else { None };
+    let arena = ArenaOptions { learner, ..ArenaOptions::on_device() };
     let options = FleetOptions { arena, limit: limit.map(Bytes::new), history };
     let kind =
         simulated.map_or(Kind::Cuda { peers }, |memory| Kind::Simulated { memory: Bytes::new(memory), panic_at });

@@ -74,7 +74,12 @@ fn opener(kind: Kind) -> Opener {
             Ok(Arc::new(CudaDevice::new(device, None, &peers)?) as Arc<dyn Source>)
         }),
         Kind::Simulated { memory, panic_at } => Box::new(move |_| {
-            let options = SimulatedOptions { capacity: Some(memory), contents: true, ..SimulatedOptions::default() };
+            let options = SimulatedOptions {
+                capacity: Some(memory),
+                contents: true,
+                real_time: true,
+                ..SimulatedOptions::default()
+            };
             let device = Simulated::new(options)?;
             Ok(match panic_at {
                 Some(call) => Arc::new(Failing::new(device, FailPlan::new(FailWhen::Nth(call)).with(Failure::Panic)))

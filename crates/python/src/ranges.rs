@@ -71,7 +71,9 @@ impl<S> Ranged<S> {
 }
 
 impl<S: Source> Source for Ranged<S> {
-    forward_to_source!(describe, commit, decommit, alias, relocate, calls, mark, passed, hold, wait, forget, drain);
+    forward_to_source!(
+        describe, commit, decommit, alias, relocate, calls, now, mark, passed, hold, wait, forget, drain
+    );
 
     fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
         let span = self.source.reserve(bytes)?;

@@ -36,11 +36,14 @@ impl Strategy {
         Self::Planned(ArenaOptions { learner: Some(learner), ..ArenaOptions::default() })
     }
 
-    /// The same with another start, where it is Lowtide's.
+    /// The same with another start, where it is Lowtide's. After a fast one steps are found as late as on a device.
     #[must_use]
     pub fn starting(mut self, start: Start) -> Self {
         if let Self::Arena(options) | Self::Planned(options) = &mut self {
             options.start = start;
+            if start == Start::Fast {
+                options.find_steps = ArenaOptions::on_device().find_steps;
+            }
         }
         self
     }

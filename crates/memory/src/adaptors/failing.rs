@@ -155,7 +155,7 @@ impl<S: Source> Failing<S> {
 }
 
 impl<S: Source> Source for Failing<S> {
-    crate::forward_to_source!(describe, calls, passed, forget, drain);
+    crate::forward_to_source!(describe, calls, now, passed, forget, drain);
 
     fn reserve(&self, bytes: Bytes) -> Result<Span, Error> {
         self.pass(CallKind::Reserve, bytes)?;

@@ -47,6 +47,11 @@ macro_rules! forward_to_source {
             self.source.calls()
         }
     };
+    (@ now) => {
+        fn now(&self) -> ::std::time::Duration {
+            self.source.now()
+        }
+    };
     (@ mark) => {
         fn mark(&self, stream: ::lowtide_core::StreamId) -> Result<$crate::Mark, $crate::Error> {
             self.source.mark(stream)

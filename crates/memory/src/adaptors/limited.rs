@@ -49,7 +49,7 @@ impl<S: Source + ?Sized> Limited<S> {
 
 impl<S: Source + ?Sized> Source for Limited<S> {
     // What the device has does not change with the limit.
-    crate::forward_to_source!(describe, reserve, release, decommit, alias, relocate, calls);
+    crate::forward_to_source!(describe, reserve, release, decommit, alias, relocate, calls, now);
     crate::forward_to_source!(mark, passed, hold, wait, forget, drain);
 
     fn commit(&self, span: Span) -> Result<(), Error> {

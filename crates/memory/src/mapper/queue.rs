@@ -2,14 +2,19 @@
 //! its name.
 
 use std::fmt;
+use std::time::Duration;
 
 use lowtide_core::StreamId;
 
 use crate::error::Error;
-use crate::source::Mark;
+use crate::source::{Mark, machine_time};
 
 /// A queue of work. By itself it is that of memory which the processor alone uses: there is none, and marks pass at once.
 pub(crate) trait Queue: Send + Sync + fmt::Debug {
+    fn now(&self) -> Duration {
+        machine_time()
+    }
+
     fn mark(&self, stream: StreamId) -> Result<Mark, Error> {
         let _ = stream;
         Ok(Mark(0))

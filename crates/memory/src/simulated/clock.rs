@@ -1,8 +1,9 @@
-//! The clock of a simulated device and the marks that pass by it. Time moves only when it is set, or when somebody
-//! waits; calls are charged and take no time.
+//! The clock of a simulated device and the marks that pass by it. Time moves when it is set and when somebody waits, and by itself only where it
+//! is [to](Clock::run); calls are charged and take no time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use lowtide_core::StreamId;
 
@@ -34,17 +35,25 @@ struct Marks {
 #[derive(Debug)]
 pub(crate) struct Clock {
     now: AtomicU64,
+    /// When it began to run by itself.
+    running_since: Option<Instant>,
     marks: Mutex<Marks>,
 }
 
 impl Clock {
     pub(crate) fn new(lag: Lag) -> Self {
         let marks = Marks { lag, times: Slots::default() };
-        Self { now: AtomicU64::new(0), marks: Mutex::new(marks) }
+        Self { now: AtomicU64::new(0), running_since: None, marks: Mutex::new(marks) }
     }
 
-    pub(crate) fn now(&self) -> u64 {
-        self.now.load(Ordering::Relaxed)
+    /// The same, whose time is never behind that of the machine.
+    pub(crate) fn run(self) -> Self {
+        Self { running_since: Some(Instant::now()), ..self }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        let passed = self.running_since.map_or(0, |start| start.elapsed().as_nanos() as u64);
+        self.now.load(Ordering::Relaxed).max(passed)
     }
 
     pub(crate) fn advance(&self, nanoseconds: u64) {
@@ -66,8 +75,12 @@ impl Clock {
 }
 
 impl Queue for Clock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.now_ns())
+    }
+
     fn mark(&self, _stream: StreamId) -> Result<Mark, Error> {
-        let now = self.now();
+        let now = self.now_ns();
         let mut marks = self.lock();
         let passes_at = match marks.lag {
             Lag::After(lag) => now.saturating_add(lag).min(NEVER - 1),
@@ -79,7 +92,7 @@ impl Queue for Clock {
 
     fn passed(&self, mark: Mark) -> bool {
         let time = self.lock().times.get_mut(mark).copied();
-        time.is_none_or(|time| time != NEVER && time <= self.now())
+        time.is_none_or(|time| time != NEVER && time <= self.now_ns())
     }
 
     /// Moves the clock on to where `mark` passes, and says by how much.
@@ -88,7 +101,8 @@ impl Queue for Clock {
         if time == NEVER {
             return Err(Error::Refused { call: "wait", why: "the work never ends in this recording".to_owned() });
         }
-        let before = self.now.fetch_max(time, Ordering::Relaxed);
+        let before = self.now_ns();
+        self.set(time);
         Ok(Some(time.saturating_sub(before)))
     }
 

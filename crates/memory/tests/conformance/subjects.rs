@@ -81,7 +81,7 @@ impl Granted {
 }
 
 impl Source for Granted {
-    lowtide_memory::forward_to_source!(describe, reserve, release, commit, decommit, alias, relocate, calls);
+    lowtide_memory::forward_to_source!(describe, reserve, release, commit, decommit, alias, relocate, calls, now);
     lowtide_memory::forward_to_source!(mark, passed, hold, wait, forget, drain);
 }
 

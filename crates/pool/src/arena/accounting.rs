@@ -28,8 +28,8 @@ pub(super) struct Accounting {
 }
 
 impl Accounting {
-    pub(super) fn new(options: &ArenaOptions) -> Self {
-        let &ArenaOptions { slack, start, ration, call_time, .. } = options;
+    pub(super) fn new(options: &ArenaOptions, reading: Reading) -> Self {
+        let &ArenaOptions { slack, start, ration, .. } = options;
         Self {
             live: 0,
             peak_live: 0,
@@ -40,7 +40,7 @@ impl Accounting {
             step_calls: 0,
             peak_seen: Bytes::ZERO,
             slack,
-            budget: CallBudget::new(start, ration, call_time),
+            budget: CallBudget::new(start, ration, reading),
         }
     }
 
@@ -132,8 +132,8 @@ impl Accounting {
         self.budget.is_defragmented(self.reserves_too_much(), calls)
     }
 
-    /// Closes a step; `reading` is what calls have cost where there is a clock.
-    pub(super) fn close(&mut self, reading: Option<Reading>) {
+    /// Closes a step; `reading` is what calls have cost so far.
+    pub(super) fn close(&mut self, reading: Reading) {
         self.budget.close(reading);
     }
 

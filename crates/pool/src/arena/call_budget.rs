@@ -24,6 +24,9 @@ const FAST_CALLS: u64 = 4000;
 /// So many calls that steps have left over are kept for others.
 const MOST_SAVED: u64 = 2000;
 
+/// The part of the program's time that calls may take after a fast start.
+const CALL_TIME: f64 = 0.01;
+
 /// The slack of the first steps.
 const FAST_SLACK: f64 = 0.002;
 
@@ -49,20 +52,19 @@ pub(super) struct CallBudget {
     /// All calls, and those of them that were made for plans.
     calls: u64,
     plan_calls: u64,
-    /// The time that they may take, where there is a clock.
+    /// The time that they may take after a fast start.
     time: Option<CallTime>,
     /// Whether the program closes its steps itself.
     is_marked: bool,
 }
 
 impl CallBudget {
-    /// A budget of `ration` calls a step, which may take `part` of the program's time where there is a clock.
-    pub(super) fn new(start: Start, ration: u64, part: Option<f64>) -> Self {
-        let saved = match start {
-            Start::Tight { .. } => 0,
-            Start::Fast => FAST_CALLS,
+    /// A budget of `ration` calls a step; `reading` is what calls have cost before the first.
+    pub(super) fn new(start: Start, ration: u64, reading: Reading) -> Self {
+        let (saved, time) = match start {
+            Start::Tight { .. } => (0, None),
+            Start::Fast => (FAST_CALLS, Some(CallTime::new(CALL_TIME, MOST_SAVED, reading))),
         };
-        let time = part.map(|part| CallTime::new(part, MOST_SAVED));
         Self { start, ration, step: 0, used: 0, saved, calls: 0, plan_calls: 0, time, is_marked: false }
     }
 
@@ -92,7 +94,7 @@ impl CallBudget {
         time.map_or(u64::MAX, CallTime::calls)
     }
 
-    /// The time that calls may take, where there is a clock.
+    /// The time that calls may take, where it is counted.
     pub(super) fn time(&self) -> Option<&CallTime> {
         self.time.as_ref()
     }
@@ -135,7 +137,7 @@ impl CallBudget {
     pub(super) fn is_defragmented(&self, too_much: bool, calls: impl FnOnce() -> u64) -> bool {
         match self.start {
             Start::Tight { steps } => self.step < steps,
-            Start::Fast if self.time.is_some() && !self.is_marked => too_much && calls() <= self.limit(),
+            Start::Fast if !self.is_marked => too_much && calls() <= self.limit(),
             Start::Fast => self.step == 0 || too_much && (self.step + 1).is_power_of_two(),
         }
     }
@@ -173,14 +175,14 @@ impl CallBudget {
         self.used = self.used.saturating_sub(self.calls - before);
     }
 
-    /// Closes a step; `reading` is what calls have cost where there is a clock.
-    pub(super) fn close(&mut self, reading: Option<Reading>) {
+    /// Closes a step; `reading` is what calls have cost so far.
+    pub(super) fn close(&mut self, reading: Reading) {
         let kind = match (self.is_marked, self.is_starting()) {
             (true, true) => StepKind::First,
             (true, false) => StepKind::Late,
             (false, is_start) => StepKind::Unmarked { is_start },
         };
-        if let (Some(time), Some(reading)) = (&mut self.time, reading) {
+        if let Some(time) = &mut self.time {
             time.close(reading, kind);
         }
         if self.start == Start::Fast && self.step > 0 {
@@ -198,16 +200,25 @@ impl CallBudget {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
+    fn marked_and_fast() -> CallBudget {
+        let mut budget = CallBudget::new(Start::Fast, 100, Reading::default());
+        budget.mark();
+        budget
+    }
+
+    /// A step with so many calls of no time, long enough for any number of calls.
     fn step(budget: &mut CallBudget, calls: u64) {
         budget.count(calls);
-        budget.close(None);
+        budget.close(Reading::at(Duration::from_mins(budget.step + 1)));
     }
 
     #[test]
     fn a_tight_start_makes_calls_freely() {
-        let mut budget = CallBudget::new(Start::Tight { steps: 2 }, 100, None);
+        let mut budget = CallBudget::new(Start::Tight { steps: 2 }, 100, Reading::default());
         assert_eq!(budget.left(), u64::MAX);
         step(&mut budget, 5000);
         assert!(budget.is_defragmented(false, || 0));
@@ -217,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_fast_start_makes_none_that_it_need_not_and_then_some() {
-        let mut budget = CallBudget::new(Start::Fast, 100, None);
+        let mut budget = marked_and_fast();
         assert_eq!(budget.left(), 0);
         step(&mut budget, 3000);
         assert_eq!(budget.left(), 100 + FAST_CALLS, "what the first step needs is not counted");
@@ -226,30 +237,30 @@ mod tests {
         while budget.is_starting() {
             step(&mut budget, 0);
         }
-        assert_eq!(budget.left(), 100 + MOST_SAVED);
+        assert_eq!(budget.left(), MOST_SAVED);
     }
 
     #[test]
     fn what_steps_leave_over_is_saved_for_others() {
-        let mut budget = CallBudget::new(Start::Fast, 100, None);
+        let mut budget = marked_and_fast();
         (0..FAST_STEPS).for_each(|_| step(&mut budget, 100 + FAST_CALLS));
         assert_eq!(budget.left(), 100);
         (0..5).for_each(|_| step(&mut budget, 40));
         assert_eq!(budget.left(), 400);
         (0..500).for_each(|_| step(&mut budget, 0));
-        assert_eq!(budget.left(), 100 + MOST_SAVED);
+        assert_eq!(budget.left(), MOST_SAVED);
     }
 
     #[test]
     fn after_a_fast_start_free_memory_is_defragmented_ever_less_often() {
-        let mut budget = CallBudget::new(Start::Fast, 100, None);
+        let mut budget = marked_and_fast();
         let mut defragmented = Vec::new();
         for number in 1..=40 {
             assert!(number == 1 || !budget.is_defragmented(false, || 0));
             if budget.is_defragmented(true, || 0) {
                 defragmented.push(number);
             }
-            budget.close(None);
+            step(&mut budget, 0);
         }
         assert_eq!(defragmented, [1, 2, 4, 8, 16, 32]);
     }

@@ -1,9 +1,9 @@
 //! What driver calls may cost of a program's time. A call takes tens of microseconds, and far more while copies are under way, so that
 //! their number alone says little.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lowtide_memory::Calls;
+use lowtide_memory::Source;
 
 /// What a call is taken to cost before any was measured.
 const USUAL_COST_NS: f64 = 30_000.0;
@@ -29,16 +29,24 @@ pub(super) enum StepKind {
 }
 
 /// What calls have cost so far, at some time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Reading {
     calls: u64,
     spent: Duration,
-    at: Instant,
+    /// The time of the source.
+    at: Duration,
 }
 
 impl Reading {
-    pub(super) fn new(calls: &Calls, at: Instant) -> Self {
+    pub(super) fn new(source: &dyn Source) -> Self {
+        let (calls, at) = (source.calls(), source.now());
         Self { calls: calls.handles(), spent: Duration::from_nanos(calls.nanoseconds), at }
+    }
+
+    /// Some time without a call.
+    #[cfg(test)]
+    pub(super) fn at(at: Duration) -> Self {
+        Self { at, ..Self::default() }
     }
 }
 
@@ -57,15 +65,16 @@ pub(super) struct CallTime {
 }
 
 impl CallTime {
-    pub(super) fn new(part: f64, most_saved: u64) -> Self {
-        let (most_saved, last) = (most_saved as f64, Reading::new(&Calls::default(), Instant::now()));
+    /// A part of the time that passes from `last` on.
+    pub(super) fn new(part: f64, most_saved: u64, last: Reading) -> Self {
+        let most_saved = most_saved as f64;
         Self { part, most_saved, credit_ns: 0.0, cost_ns: USUAL_COST_NS, last, step: Duration::ZERO }
     }
 
     /// A step is over.
     pub(super) fn close(&mut self, now: Reading, kind: StepKind) {
         let (calls, spent) = (now.calls - self.last.calls, now.spent.saturating_sub(self.last.spent));
-        self.step = now.at.saturating_duration_since(self.last.at);
+        self.step = now.at.saturating_sub(self.last.at);
         self.last = now;
         if calls > 0 {
             // What one has cost lately: a single call says little.
@@ -93,8 +102,8 @@ impl CallTime {
     }
 
     /// How long ago the last step ended.
-    pub(super) fn since_step(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.last.at)
+    pub(super) fn since_step(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.last.at)
     }
 }
 
@@ -117,7 +126,7 @@ mod tests {
 
     #[test]
     fn calls_may_take_their_part_of_the_time_and_no_more() {
-        let mut time = CallTime::new(0.01, 2000);
+        let mut time = CallTime::new(0.01, 2000, Reading::default());
         after(&mut time, 10, 200, 0, 0, StepKind::Late);
         // A hundredth of two seconds, at the usual cost.
         assert_eq!((time.calls(), time.calls_for_a_plan()), (666, 33));
@@ -130,7 +139,7 @@ mod tests {
 
     #[test]
     fn slow_calls_are_fewer() {
-        let mut time = CallTime::new(0.01, 2000);
+        let mut time = CallTime::new(0.01, 2000, Reading::default());
         after(&mut time, 20, 500, 100, 600, StepKind::First);
         // Half a second, at six hundred microseconds each.
         assert!((780..=880).contains(&time.calls()), "{}", time.calls());
@@ -138,7 +147,7 @@ mod tests {
 
     #[test]
     fn where_nobody_closes_steps_only_long_stretches_count() {
-        let mut time = CallTime::new(0.01, 2000);
+        let mut time = CallTime::new(0.01, 2000, Reading::default());
         after(&mut time, 100, 900, 0, 0, StepKind::Unmarked { is_start: true });
         assert_eq!(time.calls(), 0);
         after(&mut time, 1, 1000, 0, 0, StepKind::Unmarked { is_start: false });
@@ -149,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_is_saved_and_owed_has_a_limit() {
-        let mut time = CallTime::new(0.01, 2000);
+        let mut time = CallTime::new(0.01, 2000, Reading::default());
         after(&mut time, 100, 10_000, 0, 0, StepKind::Late);
         assert_eq!(time.calls(), 2000);
         after(&mut time, 1, 10, 100_000, 30, StepKind::Late);

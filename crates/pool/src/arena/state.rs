@@ -10,7 +10,7 @@ mod stats;
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lowtide_core::{Bytes, StreamId};
 use lowtide_learn::{Served, Ticket};
@@ -87,7 +87,7 @@ impl State {
     pub(super) fn new(source: Arc<dyn Source>, options: ArenaOptions, published: Published) -> Result<Self, Error> {
         let description = source.describe();
         let policy = ServingPolicy::DEVICE;
-        let accounting = Accounting::new(&options);
+        let accounting = Accounting::new(&options, Reading::new(&*source));
         let observer = options.learner.map(|learner| Observer::new(learner, options.find_steps, &policy));
         let heaps = SizedHeaps::new(&source).map_err(Error::Source)?;
         let mut state = Self {
@@ -229,7 +229,7 @@ impl State {
     fn is_time_to_tidy(&self) -> bool {
         let budget = self.accounting.budget();
         let time = budget.time().filter(|_| !budget.is_marked());
-        time.is_some_and(|time| time.since_step(Instant::now()) >= TIME_BETWEEN_TIDIES)
+        time.is_some_and(|time| time.since_step(self.source.now()) >= TIME_BETWEEN_TIDIES)
     }
 
     /// Nobody has closed a step for long. What was asked of the source is counted as if one had been closed, also where steps are found by
@@ -278,8 +278,7 @@ impl State {
             let _ = self.heaps.of_mut(SizeClass::Large).heap.close_old_aliases(&mut self.accounting);
         }
         self.accounting.budget_mut().spent_between_steps(before);
-        let reading = self.accounting.budget().time().map(|_| Reading::new(&self.source.calls(), Instant::now()));
-        self.accounting.close(reading);
+        self.accounting.close(Reading::new(&*self.source));
     }
 
     /// How many handles may be mapped for a plan when a step is closed.

@@ -19,7 +19,7 @@ impl Still {
 }
 
 impl Source for Still {
-    forward_to_source!(reserve, release, commit, calls, drain);
+    forward_to_source!(reserve, release, commit, calls, now, drain);
 
     fn describe(&self) -> Description {
         Description { queued: false, aliases: false, relocates: false, ..self.source.describe() }

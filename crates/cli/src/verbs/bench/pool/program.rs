@@ -66,7 +66,8 @@ impl Server {
             return Opened::Malloc;
         }
         let arena = ArenaOptions { learner: self.learner(true), ..ArenaOptions::on_device() };
-        let open = |_| Simulated::new(SimulatedOptions::default()).map(|device| Arc::new(device) as Arc<dyn Source>);
+        let options = SimulatedOptions { real_time: true, ..SimulatedOptions::default() };
+        let open = move |_| Simulated::new(options.clone()).map(|device| Arc::new(device) as Arc<dyn Source>);
         let options = FleetOptions { arena, ..FleetOptions::default() };
         let fleet = Fleet::new(Box::new(open), |source| TorchOptions::default().pool(source), options);
         Opened::Fleet(Box::new(fleet))
