@@ -26,7 +26,7 @@ mod kind;
 mod table;
 mod values;
 
-pub use choices::{Choice, Pages};
+pub use choices::{ArenaUse, Choice, Pages};
 pub use entry::{Entry, Former, Older, OptionError, Scope, find};
 pub use key::{Key, Typed};
 pub use kind::{Every, Kind, Type, Value};

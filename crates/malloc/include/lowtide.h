@@ -14,6 +14,9 @@ extern "C" {
 /* A step of the program is over: the next allocation begins another. */
 void lowtide_step(void) __attribute__((weak));
 
+/* The program will call `lowtide_step`: its large blocks are served from now on, without waiting for the first step. */
+void lowtide_expect_steps(void) __attribute__((weak));
+
 /* Gives all memory back that no large block holds, and says how many bytes that were. */
 size_t lowtide_trim(void) __attribute__((weak));
 

@@ -1,12 +1,13 @@
-//! A thread that does what no request should wait for: it lets memory decay, trims the underlying allocator, and purges
-//! memory under pressure. It is started once the arena has handed out enough to be worth it, takes no signals, and ends
-//! when it is the last thread, so that it keeps no process alive. A process with no other threads forks without it:
-//! programs look at how many threads they have.
+//! What no request should wait for: it lets memory decay, trims the underlying allocator, and purges memory under pressure. A thread does
+//! that in a process that has several. It is started once the arena has handed out enough to be worth it, takes no signals, and ends
+//! when it is the last, so that it keeps no process alive; a process whose other threads have ended forks without it. A process that
+//! has one thread keeps one: it is asked now and then as it allocates. Programs look at how many threads they have.
 
 mod pressure;
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ use crate::serving::{large, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 use crate::system::{process, threads};
+
+/// How many calls of the arena go by before the clock is looked at.
+const TURNS_BETWEEN_LOOKS: u64 = 16;
 
 /// How much the arena has to hand out before the thread is started.
 const WORTH: u64 = 32 << 20;
@@ -49,6 +53,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Whether the thread was started and has not ended, or cannot be had.
 static STARTED: AtomicBool = AtomicBool::new(false);
 static HANDED: AtomicU64 = AtomicU64::new(0);
+static TURNS: AtomicU64 = AtomicU64::new(0);
 /// The system's number of the thread.
 static TASK: AtomicI32 = AtomicI32::new(NOBODY);
 /// There is no thread, or it is being started and has not run yet.
@@ -77,14 +82,56 @@ pub(crate) fn handed(bytes: usize) {
 fn count(bytes: u64) {
     let handed = HANDED.fetch_add(bytes, Ordering::Relaxed) + bytes;
     let asked = matches!(trim_underlying(), Some(Every::Time(_)));
-    let due = (handed > WORTH || asked) && milliseconds() >= NOT_BEFORE.load(Ordering::Relaxed);
+    let is_time = || TURNS.fetch_add(1, Ordering::Relaxed).is_multiple_of(TURNS_BETWEEN_LOOKS);
+    let due = (handed > WORTH || asked) && is_time() && milliseconds() >= NOT_BEFORE.load(Ordering::Relaxed);
     if due && !STARTED.swap(true, Ordering::AcqRel) {
+        if process::has_one_thread() {
+            serve_inline();
+            STARTED.store(false, Ordering::Release);
+            return;
+        }
         // What the C library allocates for a thread comes from the underlying allocator.
         if let Some(inside) = Inside::enter() {
             launch();
             drop(inside);
         }
     }
+}
+
+/// Does what the thread would do in a period, in a process that has none.
+fn serve_inline() {
+    static PRESSURE: OnceLock<Pressure> = OnceLock::new();
+    static ROUND: AtomicU64 = AtomicU64::new(1);
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    static STEPS: AtomicU64 = AtomicU64::new(0);
+    let kept = Errno::keep();
+    let now = milliseconds();
+    NOT_BEFORE.store(now + PERIOD.as_millis() as u64, Ordering::Relaxed);
+    let last = LAST.swap(now, Ordering::Relaxed);
+    // While the program allocates nothing, nothing gets older.
+    let passed = if last == 0 { 0 } else { now.saturating_sub(last).min(4 * PERIOD.as_millis() as u64) };
+    let served = Duration::from_millis(SERVED.fetch_add(passed, Ordering::Relaxed) + passed);
+    if let Some(sample) = large::call(lifecycle::serving(), |arena| sample(arena, served)) {
+        let _ = TRIMMED.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        trim_if_due(&sample, STEPS.swap(sample.steps, Ordering::Relaxed));
+        let is_slow = ROUND.fetch_add(1, Ordering::Relaxed).is_multiple_of(SLOW);
+        if let Some(inside) = Inside::enter() {
+            let pressure = PRESSURE.get_or_init(Pressure::new);
+            let is_pressed = sample.free > MORSEL && is_rested() && pressure.is_met(is_slow);
+            drop(inside);
+            if is_pressed {
+                relieve();
+            }
+        }
+    }
+    drop(kept);
+}
+
+/// Gives back all that is free.
+fn relieve() {
+    large::trim();
+    underlying::trim(0);
+    PRESSED.store(milliseconds(), Ordering::Relaxed);
 }
 
 /// The process is about to fork: where it has no other threads, this one ends first.
@@ -190,10 +237,8 @@ fn serve() {
         if is_slow && own::is_down_to_one_thread() {
             break;
         }
-        if sample.free > MORSEL && is_rested() && (pressure.is_full() || is_slow && pressure.is_waiting()) {
-            large::trim();
-            underlying::trim(0);
-            PRESSED.store(milliseconds(), Ordering::Relaxed);
+        if sample.free > MORSEL && is_rested() && pressure.is_met(is_slow) {
+            relieve();
         }
     }
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use lowtide_core::Bytes;
 use lowtide_core::options::{
-    DECAY, Every, MARKS, Options, PAGES, PREFAULT, Pages, RUNNER, SUMMARY, Scope, TRIM_UNDERLYING, UNDERLYING,
+    ARENA, ArenaUse, DECAY, Every, MARKS, Options, PAGES, PREFAULT, Pages, RUNNER, SUMMARY, Scope, TRIM_UNDERLYING,
+    UNDERLYING,
 };
 use lowtide_pool::HostArenaOptions;
 
@@ -21,6 +22,8 @@ use crate::system::process::address_limit;
 #[derive(Debug)]
 pub(crate) struct Settings {
     options: Options,
+    /// When the arena serves.
+    pub(crate) arena_use: ArenaUse,
     /// The arena's pages.
     pub(crate) pages: Pages,
     /// When to trim the underlying allocator, other than when the program asks.
@@ -43,6 +46,9 @@ pub(crate) struct Settings {
 /// What this library reads.
 const SCOPES: [Scope; 5] = [Scope::Host, Scope::Underlying, Scope::Learning, Scope::Watching, Scope::Internal];
 
+/// Where this is switched off, `DeepRec` leaves memory to the C library.
+const OPTIMIZATION: &str = "ENABLE_MEMORY_OPTIMIZATION";
+
 static SETTINGS: AtomicPtr<Settings> = AtomicPtr::new(ptr::null_mut());
 
 impl Settings {
@@ -59,8 +65,13 @@ impl Settings {
     }
 
     fn of(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        let (options, errors) = Options::from_variables(&SCOPES, lookup);
+        let (options, errors) = Options::from_variables(&SCOPES, &lookup);
+        let is_off = || lookup(OPTIMIZATION).is_some_and(|value| ["0", "false"].iter().any(|off| value == *off));
         Self {
+            arena_use: match options.given(ARENA) {
+                None if is_off() => ArenaUse::Never,
+                _ => options.get(ARENA),
+            },
             pages: options.get(PAGES),
             trim_underlying: options.get(TRIM_UNDERLYING),
             summary: options.get(SUMMARY).map(|folder| std::path::absolute(&folder).unwrap_or(folder)),

@@ -70,6 +70,8 @@ pub struct HostStats {
     pub live: Bytes,
     /// The most that was seen.
     pub peak_live: Bytes,
+    /// How many blocks there are.
+    pub blocks: u64,
     /// What may be resident.
     pub resident: Bytes,
     /// Blocks handed out.
@@ -226,6 +228,12 @@ impl HostArena {
     /// is left before they are anybody else's. What does not fit from now on is refused.
     pub fn shrink_range(&self, announce: impl FnOnce(Range<u64>)) {
         self.state().shrink_range(announce);
+    }
+
+    /// Gives all addresses back that no block lies on, as far as they can be; what is freed later serves no other block. `announce` is as in
+    /// [`shrink_range`](Self::shrink_range).
+    pub fn close(&self, announce: impl FnOnce(Range<u64>)) {
+        self.state().close(announce);
     }
 
     /// Holds everything still, so that the process can be forked.

@@ -71,7 +71,10 @@ def _follow_steps() -> None:
     import ctypes
 
     try:
-        step = ctypes.CDLL(None).lowtide_step
+        library = ctypes.CDLL(None)
+        # Tensors come and go in every loop, also in one that has no optimizer.
+        library.lowtide_expect_steps()
+        step = library.lowtide_step
         from torch.optim.optimizer import register_optimizer_step_post_hook
     except (AttributeError, ImportError, OSError):
         return

@@ -49,6 +49,30 @@ impl Pages {
     }
 }
 
+/// When large blocks of a program on the host come from Lowtide's arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ArenaUse {
+    /// Once it saves page faults, or the program marks steps.
+    #[default]
+    Auto,
+    /// From the first few on.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl ArenaUse {
+    /// The values of an option about the arena, in the order of [`ArenaUse::ALL`].
+    pub const KIND: Kind = Kind::Choice(&[
+        Choice { name: "auto", meaning: "Once it saves page faults, or the program marks steps" },
+        Choice { name: "always", meaning: "As soon as large blocks add up to 4 MiB" },
+        Choice { name: "never", meaning: "Not at all: the underlying allocator serves" },
+    ]);
+
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Always, Self::Never];
+}
+
 impl fmt::Display for Pages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::Pages;
+use super::choices::{ArenaUse, Pages};
 use super::entry::Entry;
 use super::kind::{Every, Type, Value};
 use super::table::{ENTRIES, TABLE};
@@ -78,15 +78,21 @@ typed! {
     PathBuf = Path;
 }
 
-impl Typed for Pages {
-    const TYPE: Type = Type::Choice;
+macro_rules! chosen {
+    ($($type:ty),+) => {
+        $(impl Typed for $type {
+            const TYPE: Type = Type::Choice;
 
-    fn of(value: Option<&Value>) -> Option<Self> {
-        let Some(Value::Choice(name)) = value else { return None };
-        let super::kind::Kind::Choice(choices) = Self::KIND else { return None };
-        choices.iter().zip(Self::ALL).find(|(choice, _)| choice.name == *name).map(|(_, pages)| pages)
-    }
+            fn of(value: Option<&Value>) -> Option<Self> {
+                let Some(Value::Choice(name)) = value else { return None };
+                let super::kind::Kind::Choice(choices) = Self::KIND else { return None };
+                choices.iter().zip(Self::ALL).find(|(choice, _)| choice.name == *name).map(|(_, chosen)| chosen)
+            }
+        })+
+    };
 }
+
+chosen!(Pages, ArenaUse);
 
 impl<T: Typed> Typed for Option<T> {
     const TYPE: Type = T::TYPE;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::Pages;
+use super::choices::{ArenaUse, Pages};
 use super::entry::{Entry, Former, Older, Scope};
 use super::key::Key;
 use super::kind::{Every, Kind};
@@ -40,6 +40,15 @@ const fn deeprec(variable: Option<&'static str>, kind: Kind, default: &'static s
 table! {
     /// End the program where Lowtide cannot serve it, instead of going on without
     STRICT: bool = { name: "strict", variable: "LOWTIDE_STRICT", kind: Kind::Switch, default: Some("0"), scope: Scope::Run }
+
+    /// When large blocks come from Lowtide's arena
+    ARENA: ArenaUse = {
+        name: "arena",
+        variable: "LOWTIDE_ARENA",
+        kind: ArenaUse::KIND,
+        default: Some("auto"),
+        scope: Scope::Host,
+    }
 
     /// The pages of large blocks
     PAGES: Pages = {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_pool::Frozen;
 
-use crate::process::{exit, lifecycle, start};
+use crate::process::{evidence, exit, lifecycle, start};
 use crate::report::{faults, marks, summary};
 use crate::service;
 use crate::serving::thread;
@@ -80,6 +80,7 @@ extern "C" fn child() {
     }
     lifecycle::forget_maker();
     service::forget();
+    evidence::forget();
     faults::forget();
     marks::forget();
     summary::forget();

@@ -1,4 +1,4 @@
-//! The arena's life: made once large requests add up to something, given up when it reports what cannot be. Nobody waits
+//! The arena's life: made once it is [worth it](evidence), given up when it reports what cannot be. Nobody waits
 //! for either: who comes before it is made, and who comes after it was given up, is served by the underlying allocator.
 
 #![expect(unsafe_code, reason = "hands out the arena, which is never taken down")]
@@ -9,13 +9,15 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 use lowtide_memory::process::Uncancelled;
 use lowtide_pool::HostArena;
 
+use crate::process::evidence;
 use crate::report::notice::say;
 use crate::serving::thread::{self, Inside};
+use crate::serving::underlying;
 use crate::settings::Settings;
 
 const UNMADE: u8 = 0;
@@ -24,12 +26,6 @@ const MADE: u8 = 2;
 const ASIDE: u8 = 3;
 static PHASE: AtomicU8 = AtomicU8::new(UNMADE);
 
-/// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or
-/// one file never gets there, and pays nothing for it.
-const WORTH: usize = 4 << 20;
-
-/// How many were, until then.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
 /// The arena, once it was made.
 static ARENA: AtomicPtr<HostArena> = AtomicPtr::new(ptr::null_mut());
 /// The arena while it serves.
@@ -37,6 +33,8 @@ static SERVING: AtomicPtr<HostArena> = AtomicPtr::new(ptr::null_mut());
 /// Where its range begins and how long it is: no bytes until there is one.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// Whether it serves no new blocks.
+static IS_RETIRED: AtomicBool = AtomicBool::new(false);
 /// Why it was given up.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 /// Where the last panic was.
@@ -72,16 +70,20 @@ pub(crate) fn serving() -> Option<&'static HostArena> {
     read(&SERVING)
 }
 
-/// The arena for a block of `bytes`, unless it was given up or is not worth making yet.
-#[inline]
-pub(crate) fn begun(bytes: usize) -> Option<&'static HostArena> {
-    serving().or_else(|| if PHASE.load(Ordering::Relaxed) == UNMADE { ask(bytes) } else { None })
+/// No new blocks come from the arena; those that it has handed out come back to it.
+pub(crate) fn retire() {
+    IS_RETIRED.store(true, Ordering::Release);
 }
 
-#[cold]
-fn ask(bytes: usize) -> Option<&'static HostArena> {
-    let bytes = bytes.min(WORTH);
-    if ASKED.fetch_add(bytes, Ordering::Relaxed) + bytes < WORTH { None } else { make() }
+/// The arena for a new block of `bytes`, unless it was given up, is retired or is not worth making yet.
+#[inline]
+pub(crate) fn begun(bytes: usize) -> Option<&'static HostArena> {
+    if IS_RETIRED.load(Ordering::Relaxed) {
+        return None;
+    }
+    serving().or_else(|| {
+        if PHASE.load(Ordering::Relaxed) == UNMADE && evidence::is_enough(bytes as u64) { make() } else { None }
+    })
 }
 
 /// Why Lowtide stepped aside, if it did.
@@ -115,6 +117,8 @@ fn make() -> Option<&'static HostArena> {
             LENGTH.store((range.end - range.start) as usize, Ordering::Release);
             ARENA.store(arena, Ordering::Release);
             SERVING.store(arena, Ordering::Release);
+            // What the underlying allocator has kept of large blocks is of no more use.
+            underlying::trim(0);
         }
         Ok(Ok(_)) => {}
         Ok(Err(error)) => step_aside(format_args!("no range of addresses for large blocks: {error}")),

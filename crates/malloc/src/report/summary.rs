@@ -10,7 +10,7 @@ use lowtide_memory::system::files::own;
 use lowtide_pool::{HostArena, HostStats};
 use serde::Serialize;
 
-use crate::process::{exit, lifecycle, start};
+use crate::process::{evidence, exit, lifecycle, start};
 use crate::report::marks::Mark;
 use crate::report::notice::say;
 use crate::report::{faults, marks};
@@ -57,6 +57,8 @@ struct Large {
     misses: u64,
     peak_live_bytes: u64,
     held_bytes: u64,
+    /// What was asked for before the arena was made, if it was.
+    asked_before_bytes: u64,
 }
 
 /// Whether it is being written, or was.
@@ -166,5 +168,6 @@ fn large(stats: &HostStats) -> Large {
         misses: stats.misses,
         peak_live_bytes: stats.peak_live.get(),
         held_bytes: stats.resident.get(),
+        asked_before_bytes: evidence::asked(),
     }
 }

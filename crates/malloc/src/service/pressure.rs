@@ -24,13 +24,18 @@ impl Pressure {
         Self { groups: Group::own() }
     }
 
+    /// Whether a group reaches its limit, or, where that is asked too, tasks wait for memory.
+    pub(crate) fn is_met(&self, asks_for_waiting: bool) -> bool {
+        self.is_full() || asks_for_waiting && self.is_waiting()
+    }
+
     /// Whether a group reaches its limit.
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.groups.iter().any(is_full)
     }
 
     /// Whether tasks wait for memory.
-    pub(crate) fn is_waiting(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         let own = self.groups.first().and_then(Group::waiting);
         own.or_else(machine_waiting).is_some_and(|share| share >= WAITING)
     }

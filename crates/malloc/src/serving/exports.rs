@@ -8,8 +8,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 use lowtide_memory::process::Uncancelled;
+use lowtide_pool::HostArena;
 
-use crate::process::{exit, lifecycle};
+use crate::process::{evidence, exit, lifecycle};
 use crate::report::{faults, marks};
 use crate::service;
 use crate::serving::large::{self, LARGE};
@@ -112,18 +113,14 @@ pub unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, b
     0
 }
 
-/// A block at a multiple of `align`, which must be a power of two.
+/// A block at a multiple of `align`. What is no power of two is the underlying allocator's to judge: versions of glibc differ.
 ///
 /// # Safety
 /// As of the C library.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
-    if !align.is_power_of_two() {
-        set_errno(libc::EINVAL);
-        return ptr::null_mut();
-    }
     // SAFETY: the caller's.
-    unsafe { aligned(align, bytes) }
+    unsafe { if align.is_power_of_two() { aligned(align, bytes) } else { underlying::aligned_alloc(align, bytes) } }
 }
 
 /// A block at a multiple of `align`. What is no power of two is the underlying allocator's to judge.
@@ -183,13 +180,51 @@ pub extern "C" fn malloc_trim(keep: usize) -> c_int {
     given
 }
 
+/// What is allocated. Blocks of the arena count as those that glibc maps one by one.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn mallinfo2() -> libc::mallinfo2 {
+    let kept = Errno::keep();
+    let mut info = underlying::mallinfo2();
+    if let Some(stats) = large::call(lifecycle::arena(), HostArena::stats) {
+        info.hblks += stats.blocks as usize;
+        info.hblkhd += stats.live.get() as usize;
+    }
+    drop(kept);
+    info
+}
+
+/// The same with numbers that were long enough once; one that is too large is cut off, as in the C library.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn mallinfo() -> libc::mallinfo {
+    let info = mallinfo2();
+    libc::mallinfo {
+        arena: info.arena as c_int,
+        ordblks: info.ordblks as c_int,
+        smblks: info.smblks as c_int,
+        hblks: info.hblks as c_int,
+        hblkhd: info.hblkhd as c_int,
+        usmblks: info.usmblks as c_int,
+        fsmblks: info.fsmblks as c_int,
+        uordblks: info.uordblks as c_int,
+        fordblks: info.fordblks as c_int,
+        keepcost: info.keepcost as c_int,
+    }
+}
+
 /// The program closes a step.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn lowtide_step() {
     let kept = Errno::keep();
+    evidence::expect_steps();
     faults::step();
     service::step();
     drop(kept);
+}
+
+/// The program will mark its steps: large blocks come from the arena from now on.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn lowtide_expect_steps() {
+    evidence::expect_steps();
 }
 
 /// Gives free memory back to the system, and says how many bytes of Lowtide's.

@@ -10,7 +10,7 @@ use std::ptr;
 use lowtide_memory::Pages;
 use lowtide_pool::{Error, HostArena};
 
-use crate::process::lifecycle;
+use crate::process::{alterations, lifecycle};
 use crate::report::notice::give_up;
 use crate::service;
 use crate::serving::thread::Inside;
@@ -73,6 +73,12 @@ pub(crate) unsafe extern "C" fn allocate_zeroed(bytes: usize) -> *mut c_void {
 #[inline(never)]
 pub(crate) unsafe extern "C" fn release(block: *mut c_void) {
     let Some(arena) = lifecycle::serving() else { return };
+    if alterations::exist()
+        && let Some(bytes) = known_size(block)
+    {
+        // SAFETY: the caller's: the block is the arena's, and nobody uses it any more.
+        unsafe { alterations::undo(block as usize..block as usize + bytes) };
+    }
     let Some(freed) = call(Some(arena), |arena| arena.free(block as u64)) else {
         if thread::is_inside() {
             // SAFETY: the caller's: the block is the arena's, and nobody uses it any more.

@@ -22,6 +22,7 @@ type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Memalign = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
+type Mallinfo2 = unsafe extern "C" fn() -> libc::mallinfo2;
 type Trim = unsafe extern "C" fn(usize) -> c_int;
 
 unsafe extern "C" {
@@ -64,6 +65,8 @@ static MEMALIGN: Entry = Entry::new(first_memalign as Memalign as *mut c_void);
 static REAL_FREE: Entry = Entry::new(ptr::null_mut());
 static REAL_REALLOC: Entry = Entry::new(ptr::null_mut());
 static USABLE: Entry = Entry::new(ptr::null_mut());
+static ALIGNED_ALLOC: Entry = Entry::new(ptr::null_mut());
+static MALLINFO2: Entry = Entry::new(ptr::null_mut());
 static TRIM: Entry = Entry::new(ptr::null_mut());
 
 /// `malloc` of the underlying allocator.
@@ -135,6 +138,30 @@ pub(crate) unsafe fn mapping(block: *mut c_void) -> Option<Range<usize>> {
     let start = block as usize - HEADER;
     let whole = start.is_multiple_of(PAGE) && (size & !FLAGS).is_multiple_of(PAGE);
     (size & MAPPED != 0 && whole).then(|| start..start + (size & !FLAGS))
+}
+
+/// `aligned_alloc` of the underlying allocator.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
+    let function = found(&ALIGNED_ALLOC, c"aligned_alloc");
+    if function.is_null() {
+        return ptr::null_mut();
+    }
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Memalign>(function)(align, bytes) }
+}
+
+/// `mallinfo2` of glibc, part of which every process uses; zeros where it has none.
+pub(crate) fn mallinfo2() -> libc::mallinfo2 {
+    let function = found(&MALLINFO2, c"mallinfo2");
+    if function.is_null() {
+        // SAFETY: all zeros are counts.
+        return unsafe { std::mem::zeroed() };
+    }
+    // SAFETY: as in `malloc`.
+    unsafe { transmute::<*mut c_void, Mallinfo2>(function)() }
 }
 
 /// `malloc_trim` of the underlying allocator, or of glibc, part of which every process uses.

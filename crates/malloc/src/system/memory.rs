@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "calls the system's memory functions")]
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_uint, c_void};
 use std::ops::Range;
 use std::ptr;
 
@@ -65,6 +65,61 @@ pub(crate) unsafe fn discard(pages: Range<usize>) {
 pub(crate) unsafe fn join(pages: Range<usize>) {
     // SAFETY: the caller's; what is in the pages stays.
     let _ = unsafe { madvise(pages.start as *mut c_void, pages.len(), Advice::LinuxHugepage) };
+}
+
+/// `mprotect` of the C library, without calling it: this library has taken its name.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn protect(start: *mut c_void, bytes: usize, protection: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, protection) as c_int }
+}
+
+/// `madvise`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn advise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) as c_int }
+}
+
+/// `mlock` and, with flags, `mlock2`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn lock(start: *const c_void, bytes: usize, flags: c_uint) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        match flags {
+            0 => libc::syscall(libc::SYS_mlock, start, bytes) as c_int,
+            _ => libc::syscall(libc::SYS_mlock2, start, bytes, flags) as c_int,
+        }
+    }
+}
+
+/// Gives pages the protection and the advice back that new ones have, and lets the system move them out. With `are_joined` they are to be huge.
+///
+/// # Safety
+/// They are private pages of the caller's.
+pub(crate) unsafe fn make_usual(range: Range<usize>, are_joined: bool) {
+    let page = page_size();
+    let start = (range.start / page * page) as *mut c_void;
+    let bytes = range.end.next_multiple_of(page) - start as usize;
+    // SAFETY: the caller's; nothing that is in the pages changes. What the system does not know was not set either.
+    unsafe {
+        protect(start, bytes, libc::PROT_READ | libc::PROT_WRITE);
+        for advice in
+            [libc::MADV_DOFORK, libc::MADV_KEEPONFORK, libc::MADV_DODUMP, libc::MADV_UNMERGEABLE, libc::MADV_NORMAL]
+        {
+            advise(start, bytes, advice);
+        }
+        if are_joined {
+            advise(start, bytes, libc::MADV_HUGEPAGE);
+        }
+        libc::syscall(libc::SYS_munlock, start, bytes);
+    }
 }
 
 /// Copies as much as can be read from the beginning of `from`, up to `bytes`, and says how much that was.

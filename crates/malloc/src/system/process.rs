@@ -2,13 +2,14 @@
 
 #![expect(unsafe_code, reason = "calls the system, and hands it functions to call")]
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::time::Duration;
 
 use super::errno::Errno;
+use super::memory::page_size;
 
 unsafe extern "C" {
     fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
@@ -50,6 +51,32 @@ pub(crate) fn usage() -> Usage {
     Usage { minor: usage.ru_minflt as u64, user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
 }
 
+/// How many bytes of the process are resident; none where the system does not say.
+pub(crate) fn resident() -> Option<u64> {
+    let mut text = [0_u8; 128];
+    // SAFETY: reads at most as much as there is room for, from a file that is this call's alone.
+    let length = unsafe {
+        let file = libc::open(c"/proc/self/statm".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        usize::try_from(length).ok()?
+    };
+    let pages = str::from_utf8(text.get(..length)?).ok()?.split(' ').nth(1)?;
+    Some(pages.parse::<u64>().ok()? * page_size() as u64)
+}
+
+/// Whether this process has one thread. The C library knows of those that it has started.
+pub(crate) fn has_one_thread() -> bool {
+    unsafe extern "C" {
+        static __libc_single_threaded: c_char;
+    }
+    // SAFETY: a flag of the C library, which only it writes.
+    unsafe { (&raw const __libc_single_threaded).read_volatile() != 0 }
+}
+
 /// How many addresses the process may have, where that is limited and may be asked.
 pub(crate) fn address_limit() -> Option<u64> {
     let kept = Errno::keep();
@@ -72,6 +99,30 @@ pub(crate) unsafe fn prlimit(
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+}
+
+/// `mlockall`, likewise.
+pub(crate) fn lock_all(flags: c_int) -> c_int {
+    // SAFETY: what is in memory stays.
+    unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int }
+}
+
+/// `unshare`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn unshare(flags: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
+}
+
+/// `setns`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn setns(file: c_int, kind: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_setns, file, kind) as c_int }
 }
 
 /// Has functions called around each fork.

@@ -4,6 +4,7 @@ mod family;
 #[path = "../shared/preload.rs"]
 mod preload;
 mod processes;
+mod promises;
 mod purge;
 mod resizing;
 mod sandbox;

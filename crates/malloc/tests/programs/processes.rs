@@ -69,7 +69,7 @@ fn the_service_keeps_no_process_alive() {
 }
 
 #[test]
-fn a_process_without_threads_has_none_when_it_forks() {
+fn a_process_whose_threads_have_ended_has_none_when_it_forks() {
     let Some(sandbox) = Sandbox::new() else { return };
     assert_well(&sandbox.program("lonely").output());
 }

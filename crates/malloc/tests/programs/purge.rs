@@ -49,5 +49,5 @@ fn a_control_group_that_is_full_gets_free_memory_back() {
     if !in_its_place("true").is_ok_and(|output| output.status.success()) {
         return lowtide_testing::skip("this user may not put a folder in the place of its control group");
     }
-    assert_well(&in_its_place("LD_PRELOAD=\"$1\" exec \"$2\" \"$0/memory.current\"").unwrap());
+    assert_well(&in_its_place("LOWTIDE_ARENA=always LD_PRELOAD=\"$1\" exec \"$2\" \"$0/memory.current\"").unwrap());
 }

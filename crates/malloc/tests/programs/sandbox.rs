@@ -57,7 +57,10 @@ impl Sandbox {
 
     /// A program that is built already, under the library.
     pub(crate) fn program_at(&self, program: &Path) -> Run<'_> {
-        Run { sandbox: self, command: Command::new(program), preload: library().into() }
+        let mut command = Command::new(program);
+        // Small programs have no time to show what the arena is worth.
+        command.env("LOWTIDE_ARENA", "always");
+        Run { sandbox: self, command, preload: library().into() }
     }
 }
 

@@ -55,6 +55,13 @@ impl Expanse {
         self.pages.fill(part)
     }
 
+    /// Takes a part that is open out of use for good: what was in it is lost, and its addresses stay reserved.
+    pub fn close(&self, part: Span) -> Result<(), Error> {
+        self.check(part)?;
+        // SAFETY: the part is in the range, which this owns, and the caller has no use for what is in it.
+        unsafe { pages::vacate(part) }
+    }
+
     /// Gives the addresses from `end` on back to the system: others may have them from now on.
     pub fn cut(&mut self, end: u64) -> Result<(), Error> {
         let rest = Span::new(end, Bytes::new(self.span.end().saturating_sub(end)));

@@ -18,7 +18,8 @@ use rustix::mm::{
 use crate::error::Error;
 use crate::source::Span;
 
-const EMPTY: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+/// Addresses without access count for nothing. Once they are opened the system counts them, and refuses what it would refuse anybody.
+const EMPTY: MapFlags = MapFlags::PRIVATE;
 const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// The size of a page of this machine.

@@ -105,6 +105,23 @@ impl HostPages {
         self.residency.dirty(range)
     }
 
+    /// Gives the addresses back that are `free`: those at the end to anybody, the others without access to nobody.
+    pub(super) fn close(&mut self, free: &mut FreeRuns, announce: impl FnOnce(Range<u64>)) {
+        let page = self.expanse.page().get();
+        if let Some(run) = free.ending_at(self.opened) {
+            self.opened = run.start.next_multiple_of(page);
+        }
+        self.shrink(announce);
+        let runs: Vec<Range<u64>> = free.iter().collect();
+        for run in runs {
+            free.remove(run.clone());
+            let (start, end) = (run.start.next_multiple_of(page), run.end.min(self.opened) / page * page);
+            if start < end && self.expanse.close(Span::new(start, Bytes::new(end - start))).is_ok() {
+                self.residency.clear(start..end);
+            }
+        }
+    }
+
     /// Gives all addresses back that are not open. `announce` gets the range that is left before they are anybody else's.
     pub(super) fn shrink(&mut self, announce: impl FnOnce(Range<u64>)) {
         announce(self.expanse.span().start..self.opened);

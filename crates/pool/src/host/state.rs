@@ -194,6 +194,12 @@ impl State {
         self.pages.shrink(announce);
     }
 
+    /// Gives all addresses back that no block lies on.
+    pub(super) fn close(&mut self, announce: impl FnOnce(Range<u64>)) {
+        self.drop_plan();
+        self.pages.close(&mut self.free, announce);
+    }
+
     /// Takes a block back.
     pub(super) fn free(&mut self, address: Address) -> Result<(), Error> {
         if self.blocks.contains_key(&address.0) {
@@ -234,6 +240,9 @@ impl State {
     fn vacate(&mut self, range: Range<u64>) {
         self.pages.stamp(range.clone(), self.clock.now());
         let bytes = range.end - range.start;
+        if self.options.decay.is_zero() && !self.plan_range.contains(range.start) {
+            self.pages.purge_range(range.clone(), u32::MAX);
+        }
         match self.plan_range.offset(range.start).zip(self.plans.current()) {
             Some((offset, served)) => served.slots.block(offset, offset + bytes, false),
             None => self.free.insert(range),
@@ -288,6 +297,7 @@ impl State {
         let served = self.plans.so_far();
         HostStats {
             live: Bytes::new(self.counts.live + planned),
+            blocks: (self.blocks.len() + self.plans.current().map_or(0, |served| served.slots.in_use().count())) as u64,
             peak_live: Bytes::new(self.counts.peak_live),
             resident: Bytes::new(self.pages.resident()),
             allocations: self.counts.allocations,

@@ -58,7 +58,10 @@ fn block(summary: &Summary) -> Vec<String> {
         say("faults", text);
     }
     let large = match summary.large.allocations {
-        0 => "no block was large enough for the arena".to_owned(),
+        0 if summary.large.asked_before_bytes > 0 => {
+            format!("large blocks stayed with {}: the arena would save no faults", summary.below)
+        }
+        0 => "no large blocks".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),
     };
     let explicit = match summary.explicit_huge_bytes {
@@ -151,7 +154,7 @@ mod tests {
             planned_from_step: Some(4),
             faults: Faults { total: 9, per_step_before_plan: Some(196_632.0), per_step_after_plan: Some(0.2) },
             peak_rss_bytes: 900 << 20,
-            large: Large { allocations: 5000, hits: 3999, misses: 1, peak_live_bytes: 328 << 20, held_bytes: 0 },
+            large: Large { allocations: 5000, hits: 3999, misses: 1, peak_live_bytes: 328 << 20, ..Large::default() },
             huge_page_bytes: 92,
             arena_resident_bytes: 100,
             ..Summary::default()
@@ -177,10 +180,7 @@ mod tests {
         let summary = Summary { pid: 8, command: "true".to_owned(), peak_rss_bytes: 1 << 20, ..Summary::default() };
         assert_eq!(
             block(&summary),
-            [
-                "lowtide: true, process 8 · no steps · 0.0 ms",
-                "  peak         1.0 MiB resident · no block was large enough for the arena",
-            ]
+            ["lowtide: true, process 8 · no steps · 0.0 ms", "  peak         1.0 MiB resident · no large blocks",]
         );
     }
 

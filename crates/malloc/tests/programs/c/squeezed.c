@@ -1,4 +1,4 @@
-/* Its control group is full: memory that no block holds goes back by itself. The file is what the group is said to have. */
+/* Its control group is full: memory that no block holds goes back by itself, where the program has threads. The file is what the group is said to have. */
 #include "check.h"
 
 static void say(const char *file, size_t bytes) {
@@ -6,8 +6,15 @@ static void say(const char *file, size_t bytes) {
     CHECK(now && fprintf(now, "%zu\n", bytes) > 0 && fclose(now) == 0);
 }
 
+static void *sleeps(void *unused) {
+    sleep(60);
+    return unused;
+}
+
 int main(int count, char **arguments) {
     CHECK(count > 1);
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, sleeps, NULL) == 0);
     size_t before = resident();
     char *blocks[100];
     for (int i = 0; i < 100; i++) blocks[i] = memset(malloc(MIB), 1, MIB);
