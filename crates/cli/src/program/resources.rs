@@ -20,6 +20,11 @@ impl Who {
         Some(seconds(usage.user_time()) + seconds(usage.system_time()))
     }
 
+    /// Page faults so far that were served without reading a disk; `None` where the system does not tell.
+    pub fn minor_faults(self) -> Option<u64> {
+        u64::try_from(self.usage()?.minor_page_faults()).ok()
+    }
+
     fn usage(self) -> Option<Usage> {
         getrusage(match self {
             Self::Own => UsageWho::RUSAGE_SELF,
@@ -56,6 +61,7 @@ mod tests {
     fn work_takes_processor_time_and_memory() {
         let (sum, used) = measured(Who::Own, || (0..20_000_000_u64).map(std::hint::black_box).sum::<u64>());
         assert!(sum > 0 && used.unwrap() > 0.0);
+        assert!(Who::Own.minor_faults().unwrap() > 0);
         assert!(peak_memory().unwrap() > Bytes::new(1 << 20));
     }
 }

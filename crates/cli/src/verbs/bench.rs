@@ -1,14 +1,19 @@
 //! `lowtide bench`: measures what Lowtide does, beside rivals in the same run.
 
 pub mod host;
+pub mod malloc;
 pub mod plan;
 pub mod pool;
 pub mod synthetic;
 
+mod contestant;
 mod ending;
 mod instances;
+mod process;
 mod report;
 mod rival;
+mod rounds;
+mod spread;
 mod table;
 
 use clap::{Args, Subcommand};
@@ -26,6 +31,8 @@ pub struct Arguments {
 enum What {
     /// Train and infer on the CPU under each allocator
     Host(host::Arguments),
+    /// Replace blocks of random sizes under each allocator
+    Malloc(malloc::Arguments),
     /// Plan many files, alone or beside other planners
     Plan(plan::Arguments),
     /// Serve recorded runs and made ones, beside PyTorch's allocators and malloc
@@ -36,6 +43,7 @@ enum What {
 pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failure> {
     match &arguments.what {
         What::Host(arguments) => host::run(arguments, console),
+        What::Malloc(arguments) => malloc::run(arguments, console),
         What::Plan(arguments) => plan::run(arguments, console),
         What::Pool(arguments) => pool::run(arguments, console),
     }

@@ -14,6 +14,7 @@ mod host;
 mod hostile;
 mod input;
 mod interrupt;
+mod malloc;
 mod plan;
 mod pool;
 mod record;

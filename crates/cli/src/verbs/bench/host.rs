@@ -1,7 +1,6 @@
 //! `lowtide bench host`: training and inference on the CPU under each allocator, interleaved in one run: processor time,
 //! faults and memory of a step once it is steady.
 
-mod contestant;
 mod measure;
 mod text;
 
@@ -13,18 +12,17 @@ use std::process::{Command, Stdio};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use super::contestant::{Allocator, Contestants};
 use super::report::Skipped;
-use super::{ending, processors};
+use super::{ending, processors, rounds};
 use crate::arguments::numbers;
 use crate::arguments::view::View;
 use crate::atomic_file::Target;
-use crate::console::progress::Counting;
 use crate::console::show;
 use crate::options::HostFlags;
 use crate::planning::solving::was_interrupted;
 use crate::verbs::estimate;
 use crate::{Answer, Console, Failure};
-use contestant::{Allocator, Contestant};
 use measure::{Bench, Row};
 
 /// What to measure, and how often.
@@ -37,7 +35,7 @@ pub struct Arguments {
     /// Measure only what programs without large blocks pay; short for --workloads small
     #[arg(long, conflicts_with = "workloads")]
     small: bool,
-    /// On what to run it [default: all but jemalloc-decaying and lowtide-no-learn]
+    /// On what to run it [default: glibc, jemalloc, tcmalloc, mimalloc, lowtide]
     #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
     allocators: Vec<Allocator>,
     /// Processes of each workload and allocator
@@ -74,6 +72,10 @@ Examples:
 
 Host options are for Lowtide alone. Times are medians, with the lowest and the
 highest of all runs.";
+
+/// Who is measured where nobody is named.
+const USUAL: [Allocator; 5] =
+    [Allocator::Glibc, Allocator::Jemalloc, Allocator::Tcmalloc, Allocator::Mimalloc, Allocator::Lowtide];
 
 /// Something that is done over and over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -129,17 +131,9 @@ pub fn run(arguments: &Arguments, console: &mut Console) -> Result<Answer, Failu
     let target = arguments.output.as_deref().map(|path| Target::new(path, &[])).transpose()?;
     let python = arguments.python.clone().unwrap_or_else(estimate::python);
     check(&python, arguments.workloads().iter().any(|workload| *workload != Workload::Small))?;
-    let (contestants, missing) = arguments.contestants(&python)?;
-    for Skipped { name, reason } in &missing {
-        console.say(format!("MISSING {name}: {reason}"));
-    }
-    for warning in warnings(&contestants) {
-        console.say(format!("warning: {warning}"));
-    }
-    if contestants.is_empty() {
-        return Err(Failure::usage("no allocator is there to be measured", "install one of those above"));
-    }
-    let report = arguments.measure(&python, &contestants, missing, console)?;
+    let wanted = if arguments.allocators.is_empty() { &USUAL[..] } else { &arguments.allocators };
+    let contestants = Contestants::find(wanted, &python, &arguments.lowtide, console)?;
+    let report = arguments.measure(&python, contestants, console)?;
     ending::tell((&report, report.interrupted), text::lines, arguments.view, target.as_ref(), console)?;
     Ok(Answer::from_bool(!report.interrupted && report.failed.is_empty()))
 }
@@ -153,62 +147,23 @@ impl Arguments {
         }
     }
 
-    /// Who takes part, and who is not there.
-    fn contestants(&self, python: &OsString) -> Result<(Vec<Contestant>, Vec<Skipped>), Failure> {
-        let usual = || Allocator::value_variants().iter().filter(|allocator| allocator.is_usual()).copied().collect();
-        let wanted: Vec<Allocator> = if self.allocators.is_empty() { usual() } else { self.allocators.clone() };
-        let (mut there, mut missing) = (Vec::new(), Vec::new());
-        for allocator in wanted {
-            match Contestant::find(allocator, python, &self.lowtide)? {
-                Ok(contestant) => there.push(contestant),
-                Err(reason) => missing.push(Skipped { name: allocator.name().to_owned(), reason }),
-            }
-        }
-        Ok((there, missing))
-    }
-
     /// Runs everything, each allocator in turn, and again from the start.
     fn measure(
         &self,
         python: &OsString,
-        contestants: &[Contestant],
-        missing: Vec<Skipped>,
+        Contestants { there: contestants, missing, warnings }: Contestants,
         console: &mut Console,
     ) -> Result<Report, Failure> {
         let workloads = self.workloads();
         let bench = Bench::new(python.clone(), self.steps.get(), self.warm_up, self.threads.get())?;
-        let progress = Counting::new("measuring");
         let mut rows: Vec<Row> = Vec::new();
-        let mut failed: Vec<Skipped> = Vec::new();
-        let all = self.runs.get() * workloads.len() * contestants.len();
-        let mut done = 0;
-        'all: for round in 0..self.runs.get() {
-            for workload in &workloads {
-                for place in 0..contestants.len() {
-                    if was_interrupted() {
-                        break 'all;
-                    }
-                    // Nobody is always the first after a pause, or behind the same neighbour.
-                    let contestant = &contestants[(place + round) % contestants.len()];
-                    let label = format!("{} on {}", workload.name(), contestant.name());
-                    progress.say(&label);
-                    progress.show(done, all as u64);
-                    done += 1;
-                    if failed.iter().any(|failure| failure.name == label) {
-                        continue;
-                    }
-                    match bench.run(workload.name(), contestant) {
-                        Ok(sample) => Row::add(&mut rows, workload.name(), contestant.name(), sample),
-                        Err(_) if was_interrupted() => break 'all,
-                        Err(reason) => {
-                            console.say(format!("FAILED {label}: {reason}"));
-                            failed.push(Skipped { name: label, reason });
-                        }
-                    }
-                }
-            }
-        }
-        drop(progress);
+        let names: Vec<&str> = workloads.iter().map(|workload| workload.name()).collect();
+        let failed = rounds::run((&names, self.runs), &contestants, console, |place, contestant| {
+            let workload = workloads[place].name();
+            let sample = bench.run(workload, contestant)?;
+            Row::add(&mut rows, workload, contestant.name(), sample);
+            Ok(())
+        });
         for row in &mut rows {
             row.add_up();
         }
@@ -228,18 +183,10 @@ impl Arguments {
             rows,
             missing,
             failed,
-            warnings: warnings(contestants),
+            warnings,
             interrupted: was_interrupted(),
         })
     }
-}
-
-/// What is to be known before anything is measured, once each.
-fn warnings(contestants: &[Contestant]) -> Vec<String> {
-    let mut warnings: Vec<String> = contestants.iter().flat_map(|contestant| contestant.warnings.clone()).collect();
-    warnings.sort();
-    warnings.dedup();
-    warnings
 }
 
 /// Whether `python` is one, and has PyTorch where that is needed.

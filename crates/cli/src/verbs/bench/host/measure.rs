@@ -2,15 +2,15 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::contestant::Contestant;
 use crate::Failure;
-use crate::arguments::numbers::median;
-use crate::console::show;
+use crate::verbs::bench::contestant::Contestant;
+use crate::verbs::bench::process::{self, Served};
+use crate::verbs::bench::spread::Spread;
 
 /// What Python runs: the measuring of one workload, and the workloads.
 const PROGRAMS: [(&str, &str); 2] = [
@@ -38,24 +38,6 @@ pub(super) struct Sample {
     rss_bytes: f64,
     #[serde(skip)]
     lowtide: Option<Served>,
-}
-
-/// How Lowtide did in a process.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Served {
-    pub steps: u64,
-    pub steps_by: String,
-    pub planned_from_step: Option<u64>,
-    pub hit_rate: Option<f64>,
-    pub warnings: Vec<String>,
-}
-
-/// The middle of several numbers, and how far they spread.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub(super) struct Spread {
-    pub median: f64,
-    pub low: f64,
-    pub high: f64,
 }
 
 /// A workload on an allocator.
@@ -97,33 +79,10 @@ impl Bench {
             .args([workload, "--steps", &self.steps.to_string(), "--warm-up", &self.warm_up.to_string()])
             .args(["--threads", &threads])
             .env("OMP_NUM_THREADS", &threads)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::null());
-        contestant.under(&mut command);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
-        let pid = child.id();
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            return Err(format!("{}: {}", output.status, last_line(&output.stderr)));
-        }
-        let line = last_line(&output.stdout);
-        let mut sample: Sample =
-            serde_json::from_str(&line).map_err(|_| format!("it printed no numbers: {}", show::name(&line)))?;
-        sample.lowtide = contestant.summary(pid).map(|summary| Served {
-            steps: summary.steps,
-            hit_rate: summary.hit_rate(),
-            steps_by: summary.steps_by,
-            planned_from_step: summary.planned_from_step,
-            warnings: summary.stepped_aside.into_iter().chain(summary.warnings).collect(),
-        });
-        Ok(sample)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        let (sample, lowtide) = process::run::<Sample>(&mut command, contestant)?;
+        Ok(Sample { lowtide, ..sample })
     }
-}
-
-fn last_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    line.trim().chars().take(2000).collect()
 }
 
 impl Row {
@@ -168,25 +127,9 @@ impl Row {
     }
 }
 
-impl Spread {
-    /// Of any numbers; zero where there are none.
-    pub fn of(mut numbers: Vec<f64>) -> Self {
-        numbers.sort_by(f64::total_cmp);
-        let (Some(&low), Some(&high)) = (numbers.first(), numbers.last()) else { return Self::default() };
-        Self { median: median(&numbers).unwrap_or_default(), low, high }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_stands_between_the_extremes() {
-        assert_eq!(Spread::of(vec![3.0, 1.0, 9.0]), Spread { median: 3.0, low: 1.0, high: 9.0 });
-        assert_eq!(Spread::of(vec![2.0, 1.0]), Spread { median: 1.5, low: 1.0, high: 2.0 });
-        assert_eq!(Spread::of(vec![]), Spread::default());
-    }
 
     #[test]
     fn the_programs_come_with_this_one() {

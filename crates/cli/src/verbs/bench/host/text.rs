@@ -2,10 +2,11 @@
 
 use lowtide_core::Bytes;
 
-use super::contestant::Allocator;
-use super::measure::{Row, Spread};
+use super::measure::Row;
 use super::{Report, Workload};
 use crate::console::{columns, show};
+use crate::verbs::bench::contestant::Allocator;
+use crate::verbs::bench::spread::Spread;
 
 const LOWTIDE: &str = "lowtide";
 

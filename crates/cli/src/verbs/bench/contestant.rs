@@ -1,4 +1,5 @@
 //! The allocators that are measured: how each gets under a program, and what to do about one that is not there.
+//! `bench host` and `bench malloc` share them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::process::Command;
 use clap::ValueEnum;
 use lowtide_core::options::{ARENA_MAX, LEARN, MALLOC_CONF, Options, RECORD, RUN, SUMMARY, TRIM_THRESHOLD};
 
-use crate::Failure;
+use super::report::Skipped;
 use crate::options::HostFlags;
 use crate::program;
 use crate::verbs::run::conf::KEEPING;
@@ -15,6 +16,7 @@ use crate::verbs::run::host::{Equipment, Surroundings, Variable, handed_on};
 use crate::verbs::run::library;
 use crate::verbs::run::summary::{Folder, Summaries, Summary};
 use crate::verbs::run::underlying::Known;
+use crate::{Console, Failure};
 
 /// An allocator, with settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -25,6 +27,8 @@ pub(super) enum Allocator {
     Jemalloc,
     /// With the settings that `DeepRec`'s documents recommend
     JemallocDecaying,
+    /// With the settings that it has by itself
+    JemallocDefault,
     /// As it is
     Tcmalloc,
     /// As it is
@@ -60,16 +64,12 @@ impl Allocator {
             Self::Glibc => "glibc",
             Self::Jemalloc => "jemalloc",
             Self::JemallocDecaying => "jemalloc-decaying",
+            Self::JemallocDefault => "jemalloc-default",
             Self::Tcmalloc => "tcmalloc",
             Self::Mimalloc => "mimalloc",
             Self::LowtideNoLearn => "lowtide-no-learn",
             Self::Lowtide => "lowtide",
         }
-    }
-
-    /// Whether it is measured where nobody named any.
-    pub fn is_usual(self) -> bool {
-        !matches!(self, Self::JemallocDecaying | Self::LowtideNoLearn)
     }
 
     /// The library that has it, and its settings; none for Lowtide, which is not found so.
@@ -78,10 +78,50 @@ impl Allocator {
             Self::Glibc => Some((Known::Glibc, None)),
             Self::Jemalloc => Some((Known::Jemalloc, Some(format!("thp:always,metadata_thp:auto,{KEEPING}")))),
             Self::JemallocDecaying => Some((Known::Jemalloc, Some(DECAYING.to_owned()))),
+            Self::JemallocDefault => Some((Known::Jemalloc, None)),
             Self::Tcmalloc => Some((Known::Tcmalloc, None)),
             Self::Mimalloc => Some((Known::Mimalloc, None)),
             Self::LowtideNoLearn | Self::Lowtide => None,
         }
+    }
+}
+
+/// Who takes part, who is not there, and what their users should know.
+pub(super) struct Contestants {
+    pub there: Vec<Contestant>,
+    pub missing: Vec<Skipped>,
+    /// Each once.
+    pub warnings: Vec<String>,
+}
+
+impl Contestants {
+    /// Looks for those that are wanted, and reports who is missing. Fails where nobody is there.
+    pub fn find(
+        wanted: &[Allocator],
+        python: &OsStr,
+        lowtide: &HostFlags,
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let (mut there, mut missing) = (Vec::new(), Vec::new());
+        for &allocator in wanted {
+            match Contestant::find(allocator, python, lowtide)? {
+                Ok(contestant) => there.push(contestant),
+                Err(reason) => missing.push(Skipped { name: allocator.name().to_owned(), reason }),
+            }
+        }
+        for Skipped { name, reason } in &missing {
+            console.say(format!("MISSING {name}: {reason}"));
+        }
+        let mut warnings: Vec<String> = there.iter().flat_map(|contestant| contestant.warnings.clone()).collect();
+        warnings.sort();
+        warnings.dedup();
+        for warning in &warnings {
+            console.say(format!("warning: {warning}"));
+        }
+        if there.is_empty() {
+            return Err(Failure::usage("no allocator is there to be measured", "install one of those above"));
+        }
+        Ok(Self { there, missing, warnings })
     }
 }
 
@@ -94,12 +134,12 @@ pub(super) struct Contestant {
     /// Where processes leave summaries, for Lowtide.
     folder: Option<Folder>,
     /// What its user should know, for Lowtide.
-    pub warnings: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Contestant {
     /// The allocator, or how to get it.
-    pub fn find(allocator: Allocator, python: &OsStr, lowtide: &HostFlags) -> Result<Result<Self, String>, Failure> {
+    fn find(allocator: Allocator, python: &OsStr, lowtide: &HostFlags) -> Result<Result<Self, String>, Failure> {
         let Some((known, conf)) = allocator.rival() else { return Self::lowtide(allocator, python, lowtide) };
         let mut variables: Vec<Variable> = Vec::new();
         if known != Known::Glibc {
@@ -170,5 +210,6 @@ mod tests {
         glibc.unwrap().unwrap().under(&mut command);
         assert!(command.get_envs().all(|(_, value)| value.is_none()));
         assert!(Allocator::Jemalloc.rival().unwrap().1.unwrap().contains(KEEPING));
+        assert_eq!(Allocator::JemallocDefault.rival().unwrap().1, None);
     }
 }
