@@ -46,6 +46,7 @@ fn example(entry: &Entry) -> (Option<&'static str>, &'static str, &'static str) 
         Kind::Number { .. } | Kind::Seconds => (Some("0.5"), "0.5", "0.5"),
         Kind::Size { .. } => (Some("128KiB"), "'128KiB'", "131072"),
         Kind::SecondsOrStep => (Some("step"), "'step'", "step"),
+        Kind::Choice(_) if entry.name == "arena" => (Some("never"), "'never'", "never"),
         Kind::Choice(_) => (Some("base"), "'base'", "base"),
         Kind::Text | Kind::Path => (Some("glibc"), "'glibc'", "glibc"),
     }

@@ -44,6 +44,11 @@ pub(crate) fn expect_steps() {
     }
 }
 
+/// The program has asked for so many bytes of large blocks, for which nobody was to decide.
+pub(crate) fn add(bytes: u64) {
+    ASKED.fetch_add(bytes, Ordering::Relaxed);
+}
+
 /// The program asks for a large block of `bytes`: whether the arena is to be made for it.
 #[inline]
 pub(crate) fn is_enough(bytes: u64) -> bool {

@@ -14,7 +14,7 @@ use crate::process::{evidence, exit, lifecycle};
 use crate::report::{faults, marks};
 use crate::service;
 use crate::serving::large::{self, LARGE};
-use crate::serving::underlying;
+use crate::serving::{cache, underlying};
 use crate::system::errno::{Errno, set_errno};
 use crate::system::memory::page_size;
 
@@ -35,7 +35,13 @@ pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: the caller's.
-    unsafe { if lifecycle::owns(block) { large::release(block) } else { underlying::free(block) } }
+    unsafe {
+        if lifecycle::owns(block) {
+            large::release(block);
+        } else if !cache::put(block) {
+            underlying::free(block);
+        }
+    }
 }
 
 /// `free` by an old name.
@@ -174,6 +180,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn malloc_trim(keep: usize) -> c_int {
     let kept = Errno::keep();
+    cache::trim();
     let given = large::trim() > 0;
     let given = c_int::from(underlying::trim(keep) != 0 || given);
     drop(kept);
@@ -231,6 +238,7 @@ pub extern "C" fn lowtide_expect_steps() {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn lowtide_trim() -> usize {
     let kept = Errno::keep();
+    cache::trim();
     let given = large::trim();
     underlying::trim(0);
     drop(kept);

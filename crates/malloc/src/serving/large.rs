@@ -14,7 +14,7 @@ use crate::process::{alterations, lifecycle};
 use crate::report::notice::give_up;
 use crate::service;
 use crate::serving::thread::Inside;
-use crate::serving::{deferred, nested, thread, underlying, zeroing};
+use crate::serving::{cache, deferred, nested, thread, underlying, zeroing};
 use crate::settings::Settings;
 use crate::system::errno::{Errno, set_errno};
 use crate::system::memory;
@@ -40,10 +40,13 @@ const ALIGN: usize = 64;
 /// `malloc`.
 #[inline(never)]
 pub(crate) unsafe extern "C" fn allocate(bytes: usize) -> *mut c_void {
+    if let Some(block) = cache::take(bytes) {
+        return block;
+    }
     match take(bytes, ALIGN) {
         Some(block) => block,
         // SAFETY: the caller's.
-        None => unsafe { underlying::malloc(bytes) },
+        None => unsafe { underlying::malloc(cache::rounded(bytes)) },
     }
 }
 

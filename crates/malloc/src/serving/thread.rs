@@ -1,4 +1,4 @@
-//! What each thread keeps: its number, and whether it is inside the arena. The two words lie in the block that every
+//! What each thread keeps: its number, whether it is inside the arena, and where its freed blocks are. The three words lie in the block that every
 //! thread is born with, reached without a call: nothing is allocated, registered or torn down for them.
 
 #![expect(unsafe_code, reason = "reaches thread-local words by assembly")]
@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowtide_core::ThreadId;
 
+use super::cache::Cache;
+
 global_asm!(
     ".pushsection .tbss.lowtide,\"awT\",@nobits",
     ".p2align 3",
     ".globl lowtide_thread_words",
     ".hidden lowtide_thread_words",
     ".type lowtide_thread_words, @object",
-    ".size lowtide_thread_words, 16",
+    ".size lowtide_thread_words, 24",
     "lowtide_thread_words:",
-    ".zero 16",
+    ".zero 24",
     ".popsection",
 );
 
@@ -27,6 +29,8 @@ struct Words {
     depth: u64,
     /// Its number; zero for none yet.
     number: u64,
+    /// Its cache.
+    cache: *mut Cache,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -75,6 +79,19 @@ pub(crate) fn number() -> ThreadId {
         }
         ThreadId((*words).number)
     }
+}
+
+/// Where this thread's freed blocks are.
+#[inline]
+pub(crate) fn cache() -> *mut Cache {
+    // SAFETY: the words are this thread's alone.
+    unsafe { (*words()).cache }
+}
+
+/// This thread's freed blocks are there from now on.
+pub(crate) fn set_cache(cache: *mut Cache) {
+    // SAFETY: the words are this thread's alone.
+    unsafe { (*words()).cache = cache };
 }
 
 /// Whether this thread is inside: it may then hold the arena's lock.

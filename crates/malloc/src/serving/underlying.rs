@@ -121,6 +121,12 @@ pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
     unsafe { transmute::<*mut c_void, Usable>(function)(block) }
 }
 
+/// Whether it is glibc, and only its own blocks come to it.
+#[inline]
+pub(crate) fn is_plain_glibc() -> bool {
+    std::ptr::eq(FREE.get(), __libc_free as Free as *mut c_void)
+}
+
 /// The mapping that is the block's alone; none where it shares one, or where only the underlying allocator knows.
 ///
 /// # Safety

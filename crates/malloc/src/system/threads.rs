@@ -33,6 +33,21 @@ pub(crate) fn start(run: Run, stack: usize) -> bool {
     }
 }
 
+/// A key by which each thread has a pointer. When a thread ends that has one, `end` gets it. None where there are no more keys.
+pub(crate) fn key(end: extern "C" fn(*mut c_void)) -> Option<u32> {
+    // SAFETY: hands over a function of the same kind, which lives as long as the program.
+    let end = unsafe { std::mem::transmute::<extern "C" fn(*mut c_void), unsafe extern "C" fn(*mut c_void)>(end) };
+    let mut key = 0;
+    // SAFETY: writes the key there.
+    (unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0).then_some(key)
+}
+
+/// Gives this thread a pointer by a key; false where the C library has no memory for it.
+pub(crate) fn set_for_key(key: u32, pointer: *mut c_void) -> bool {
+    // SAFETY: the key is one that was made.
+    unsafe { libc::pthread_setspecific(key, pointer) == 0 }
+}
+
 /// Gives this thread a name, of up to 15 bytes.
 pub(crate) fn set_name(name: &CStr) {
     // SAFETY: the name ends in zero, and the thread is this one.

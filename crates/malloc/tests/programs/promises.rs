@@ -84,3 +84,20 @@ fn only_what_faults_again_and_again_is_served_where_nobody_marks_steps() {
         assert_eq!(summary["large"]["allocations"].as_u64().unwrap_or(0), 0, "{name}: {summary}");
     }
 }
+
+#[test]
+fn what_threads_keep_for_themselves_is_whole_and_goes_back_when_they_end() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("cached", "cached", &[]);
+    for arena in ["auto", "never"] {
+        assert_well(&sandbox.program_at(&program).env("LOWTIDE_ARENA", arena).output());
+    }
+}
+
+#[test]
+fn a_block_that_a_thread_keeps_is_not_freed_twice() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let output = sandbox.program("cached_twice").env("LOWTIDE_ARENA", "auto").output();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("double free"), "{}: {words}", output.status);
+}

@@ -1,0 +1,275 @@
+//! Blocks that this thread has freed last, for its next ones of about their size: while the arena does not serve, the largest blocks that
+//! glibc keeps no list for itself. They stay glibc's, so that any of them can go back to it, and they do when the thread ends, when memory
+//! is trimmed and when the thread has more than its share.
+//!
+//! A thread's blocks are its own: nothing here is shared, and nothing waits.
+
+#![expect(
+    unsafe_code,
+    reason = "keeps its lists in memory of the thread's own, and reads how large glibc's blocks are"
+)]
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::process::{evidence, lifecycle};
+use crate::report::notice::give_up;
+use crate::serving::large::LARGE;
+use crate::serving::{thread, underlying};
+use crate::system::threads;
+
+/// The largest blocks that are kept.
+pub(crate) const LARGEST: usize = 1 << 20;
+
+/// Sizes between two powers of two are divided into so many classes.
+const STEPS: usize = 8;
+const CLASSES: usize = STEPS * (LARGEST / LARGE).ilog2() as usize;
+
+/// How many blocks of a class a thread keeps, and how many bytes in all.
+const SLOTS: usize = 8;
+const MOST_BYTES: usize = 1 << 20;
+
+/// What a thread has asked for is counted after so many bytes.
+const COUNTED: usize = 1 << 20;
+
+/// Before a block of glibc lie its size and three flags; one of them says that it has a mapping of its own.
+const FLAGS: usize = 7;
+const MAPPED: usize = 2;
+/// How much of that size is not the program's.
+const OVERHEAD: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Bin {
+    count: usize,
+    blocks: [*mut c_void; SLOTS],
+}
+
+/// What a thread keeps.
+pub(crate) struct Cache {
+    /// Whether it is being changed: a signal handler that finds it so leaves it alone.
+    is_busy: bool,
+    bytes: usize,
+    /// What was asked for since it was last counted.
+    asked: usize,
+    bins: [Bin; CLASSES],
+}
+
+/// Stands for a thread that ends: it keeps nothing any more.
+const ENDED: *mut Cache = ptr::without_provenance_mut(1);
+
+/// The key by which the C library ends a thread's cache; none before one was needed, or where there is none to be had.
+static KEY: AtomicU32 = AtomicU32::new(0);
+static HAS_KEY: AtomicBool = AtomicBool::new(false);
+
+/// The smallest class whose blocks have `bytes`, which is not above [`LARGEST`].
+fn class_above(bytes: usize) -> usize {
+    let bytes = bytes.max(LARGE);
+    let power = (bytes - 1).ilog2().max(LARGE.ilog2());
+    let step = power - STEPS.ilog2();
+    let beyond = bytes.saturating_sub(1 << power);
+    STEPS * (power - LARGE.ilog2()) as usize + ((beyond + (1 << step) - 1) >> step)
+}
+
+/// What the blocks of a class have at least.
+fn size_of_class(class: usize) -> usize {
+    let power = LARGE << (class / STEPS);
+    power + class % STEPS * (power / STEPS)
+}
+
+/// The largest class whose blocks need no more than `bytes`, which is at least [`LARGE`].
+fn class_below(bytes: usize) -> usize {
+    let power = bytes.ilog2();
+    STEPS * (power - LARGE.ilog2()) as usize + ((bytes - (1 << power)) >> (power - STEPS.ilog2()))
+}
+
+/// How much to ask glibc for so that a block of `bytes` can serve all of its class.
+pub(crate) fn rounded(bytes: usize) -> usize {
+    if bytes <= LARGEST && underlying::is_plain_glibc() { size_of_class(class_above(bytes)) } else { bytes }
+}
+
+/// A block of at least `bytes` that this thread has freed.
+#[inline]
+pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
+    if bytes > LARGEST || lifecycle::serving().is_some() {
+        return None;
+    }
+    let cache = known()?;
+    let class = class_above(bytes);
+    // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
+    let cache = unsafe { cache.as_mut().filter(|cache| !cache.is_busy)? };
+    let bin = cache.bins.get_mut(class)?;
+    if bin.count == 0 || cache.asked > COUNTED {
+        return count_asked(cache);
+    }
+    begin(&mut cache.is_busy);
+    bin.count -= 1;
+    let block = bin.blocks[bin.count];
+    cache.bytes -= size_of_class(class);
+    cache.asked += bytes;
+    end(&mut cache.is_busy);
+    Some(block)
+}
+
+/// Has what was asked for counted, with the request that is not served here.
+#[cold]
+fn count_asked(cache: &mut Cache) -> Option<*mut c_void> {
+    evidence::add(std::mem::take(&mut cache.asked) as u64);
+    None
+}
+
+/// Keeps a block that the program frees, where it is one to be kept. What is not kept is the underlying allocator's.
+///
+/// # Safety
+/// The block came from the underlying allocator, and nobody uses it any more.
+#[inline]
+pub(crate) unsafe fn put(block: *mut c_void) -> bool {
+    if block.is_null() || !underlying::is_plain_glibc() {
+        return false;
+    }
+    // SAFETY: all of glibc's blocks are preceded by their size.
+    let header = unsafe { block.cast::<usize>().sub(1).read() };
+    let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
+    if bytes < LARGE || bytes >= LARGEST || header & MAPPED != 0 {
+        return false;
+    }
+    // SAFETY: the caller's.
+    unsafe { keep(block, bytes) }
+}
+
+/// As [`put`], of a block of `bytes`.
+#[inline(never)]
+unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
+    if lifecycle::serving().is_some() {
+        trim();
+        return false;
+    }
+    let Some(cache) = known().or_else(begin_cache) else { return false };
+    let class = class_below(bytes);
+    let size = size_of_class(class);
+    // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
+    let Some(cache) = (unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) else { return false };
+    let Some(bin) = cache.bins.get_mut(class) else { return false };
+    if bin.blocks[..bin.count].contains(&block) {
+        give_up(format_args!("free(): double free of the block at {block:p}"));
+    }
+    if bin.count == SLOTS || cache.bytes + size > MOST_BYTES {
+        return false;
+    }
+    begin(&mut cache.is_busy);
+    bin.blocks[bin.count] = block;
+    bin.count += 1;
+    cache.bytes += size;
+    end(&mut cache.is_busy);
+    true
+}
+
+/// The cache of this thread, where it has one and does not end.
+#[inline]
+fn known() -> Option<*mut Cache> {
+    let cache = thread::cache();
+    (!cache.is_null() && cache != ENDED).then_some(cache)
+}
+
+/// Makes a cache for this thread; none where the C library would not say when it ends.
+#[cold]
+fn begin_cache() -> Option<*mut Cache> {
+    if thread::cache() == ENDED || thread::is_inside() {
+        return None;
+    }
+    if !HAS_KEY.load(Ordering::Acquire) {
+        // Two threads may come here at once: then one key is of no use.
+        KEY.store(threads::key(end_cache)?, Ordering::Relaxed);
+        HAS_KEY.store(true, Ordering::Release);
+    }
+    let empty = Cache {
+        is_busy: false,
+        bytes: 0,
+        asked: 0,
+        bins: [Bin { count: 0, blocks: [ptr::null_mut(); SLOTS] }; CLASSES],
+    };
+    // SAFETY: memory for one, which is written before it is read.
+    let cache = unsafe { underlying::malloc(size_of::<Cache>()) }.cast::<Cache>();
+    if cache.is_null() {
+        return None;
+    }
+    // SAFETY: as above; what `malloc` gives is aligned for everything.
+    unsafe { cache.write(empty) };
+    thread::set_cache(cache);
+    if !threads::set_for_key(KEY.load(Ordering::Relaxed), cache.cast()) {
+        give_back(cache);
+        thread::set_cache(ptr::null_mut());
+        return None;
+    }
+    Some(cache)
+}
+
+/// The thread ends: what it has kept goes back.
+extern "C" fn end_cache(cache: *mut c_void) {
+    thread::set_cache(ENDED);
+    give_back(cache.cast());
+}
+
+/// Gives back all that a cache has, and the cache.
+fn give_back(cache: *mut Cache) {
+    // SAFETY: the cache was made by `begin_cache`, and nobody knows of it any more.
+    unsafe {
+        empty(&mut *cache);
+        underlying::free(cache.cast());
+    }
+}
+
+/// Gives back all that this thread keeps.
+pub(crate) fn trim() {
+    // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
+    if let Some(cache) = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) {
+        empty(cache);
+    }
+}
+
+fn empty(cache: &mut Cache) {
+    begin(&mut cache.is_busy);
+    for bin in &mut cache.bins {
+        for &block in &bin.blocks[..bin.count] {
+            // SAFETY: a block of the underlying allocator that the program has freed.
+            unsafe { underlying::free(block) };
+        }
+        bin.count = 0;
+    }
+    cache.bytes = 0;
+    end(&mut cache.is_busy);
+}
+
+/// A change begins. The write may not move behind what follows, because a handler may look at it in between.
+#[inline]
+fn begin(is_busy: &mut bool) {
+    // SAFETY: a place of this thread's own.
+    unsafe { ptr::from_mut(is_busy).write_volatile(true) };
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+}
+
+/// It is over.
+#[inline]
+fn end(is_busy: &mut bool) {
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    // SAFETY: as in `begin`.
+    unsafe { ptr::from_mut(is_busy).write_volatile(false) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_in_order_and_cover_all_sizes() {
+        for class in 0..CLASSES {
+            let size = size_of_class(class);
+            assert_eq!((class_above(size), class_below(size)), (class, class), "{size}");
+            assert_eq!((class_above(size + 1), class_below(size + 1)), (class + 1, class), "{size}");
+            assert!(size_of_class(class + 1) > size);
+            assert!((size_of_class(class + 1) - size) * STEPS <= size, "no more than an eighth is lost");
+        }
+        assert_eq!((size_of_class(0), size_of_class(CLASSES)), (LARGE, LARGEST));
+        assert_eq!((class_above(LARGE), class_above(LARGEST), class_below(LARGEST - 1)), (0, CLASSES, CLASSES - 1));
+    }
+}
