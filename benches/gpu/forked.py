@@ -63,12 +63,14 @@ class Forked:
         finally:
             timer.cancel()
         if late:
+            server.wait()
+            self._server = None
             raise subprocess.TimeoutExpired("one.py", timeout)
         # Without an answer the process is gone, and the run with it.
         return int(answer) if answer.strip() else server.wait()
 
     def _stop(self) -> None:
-        if self._server:
+        if self._server and self._server.poll() is None:
             self._kill(self._server)
             self._server.wait()
 
@@ -108,7 +110,9 @@ def run(request: dict[str, object]) -> None:
         one.main()
         status = 0
     except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     sys.stdout.flush()

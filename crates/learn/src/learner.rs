@@ -112,7 +112,7 @@ impl Learner {
         self.previous = None;
     }
 
-    /// What comes is recorded anew; tickets of before are no matter.
+    /// Begins another recording: tickets of earlier ones end no block of it.
     fn begin_recording(&mut self) {
         self.recordings = self.recordings.wrapping_add(1);
         self.current = Recording::new(self.recordings);

@@ -1,6 +1,7 @@
 //! The settings that users of `DeepRec` know.
 
 use lowtide_core::options::{Options, Scope};
+use lowtide_core::{Align, Bytes};
 use lowtide_learn::LearnerOptions;
 
 use crate::player::{Player, at_once, chain, lane, sizes};
@@ -59,4 +60,16 @@ fn collecting_ends_when_a_plan_is_served() {
         assert_eq!(player.learner.watching(), step < 3);
         player.step(&chain(lane(0), 0, &sizes(10, 1)));
     }
+}
+
+#[test]
+fn a_block_of_a_step_that_was_forgotten_ends_none_of_the_next() {
+    let mut player = Player::new(at_once());
+    let lane = lane(0);
+    let (bytes, align) = (Bytes::new(4096), Align::new(512).unwrap());
+    let forgotten = player.learner.alloc(lane, bytes, align);
+    player.learner.forget_step();
+    let tickets: Vec<_> = (0..4).map(|_| player.learner.alloc(lane, bytes, align)).collect();
+    player.learner.free(forgotten);
+    assert!(tickets.iter().all(|&ticket| ticket != forgotten));
 }

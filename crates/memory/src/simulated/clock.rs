@@ -1,5 +1,5 @@
-//! The clock of a simulated device and the marks that pass by it. Time moves when it is set and when somebody waits, and by itself only where it
-//! is [to](Clock::run); calls are charged and take no time.
+//! The clock of a simulated device and the marks that pass by it. Time moves when it is set and when somebody waits; a clock that [runs](Clock::run) moves
+//! by itself too; calls are charged and take no time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,8 @@ impl Clock {
     }
 
     pub(crate) fn advance(&self, nanoseconds: u64) {
-        let later = |now: u64| Some(now.saturating_add(nanoseconds));
+        let before = self.now_ns();
+        let later = |now: u64| Some(now.max(before).saturating_add(nanoseconds));
         let _ = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
     }
 

@@ -83,7 +83,9 @@ impl CallBudget {
         let most = match self.start {
             Start::Tight { steps } if self.step < steps => return u64::MAX,
             Start::Fast if self.step == 0 => 0,
-            _ => self.ration + self.saved,
+            _ if self.is_starting() => self.ration + self.saved,
+            // One step is not to wait for all that others have left over.
+            _ => self.ration + self.saved.min(self.ration),
         };
         self.limit().min(most).saturating_sub(self.used)
     }
@@ -137,7 +139,7 @@ impl CallBudget {
     pub(super) fn is_defragmented(&self, too_much: bool, calls: impl FnOnce() -> u64) -> bool {
         match self.start {
             Start::Tight { steps } => self.step < steps,
-            Start::Fast if !self.is_marked => too_much && calls() <= self.limit(),
+            Start::Fast if !self.is_marked => too_much && (1..=self.limit()).contains(&calls()),
             Start::Fast => self.step == 0 || too_much && (self.step + 1).is_power_of_two(),
         }
     }
@@ -237,7 +239,7 @@ mod tests {
         while budget.is_starting() {
             step(&mut budget, 0);
         }
-        assert_eq!(budget.left(), MOST_SAVED);
+        assert_eq!(budget.left(), 200, "a late step makes no more than two rations");
     }
 
     #[test]
@@ -246,9 +248,9 @@ mod tests {
         (0..FAST_STEPS).for_each(|_| step(&mut budget, 100 + FAST_CALLS));
         assert_eq!(budget.left(), 100);
         (0..5).for_each(|_| step(&mut budget, 40));
-        assert_eq!(budget.left(), 400);
+        assert_eq!(budget.left(), 200);
         (0..500).for_each(|_| step(&mut budget, 0));
-        assert_eq!(budget.left(), MOST_SAVED);
+        assert_eq!(budget.left(), 200, "a late step makes no more than two rations");
     }
 
     #[test]

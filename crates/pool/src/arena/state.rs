@@ -260,7 +260,8 @@ impl State {
                 let _ = self.heaps.of_mut(SizeClass::Large).heap.defragment(&mut self.accounting);
             }
         }
-        let has_too_many_aliases = self.heaps.of(SizeClass::Large).heap.has_too_many_aliases();
+        let has_too_many_aliases =
+            self.heaps.of(SizeClass::Large).heap.has_too_many_aliases() && self.accounting.left() > 0;
         if has_too_many_aliases && self.queues.finish(&*self.source).is_ok() {
             let _ = self.heaps.of_mut(SizeClass::Large).heap.close_old_aliases(&mut self.accounting);
         }

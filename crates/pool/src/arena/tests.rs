@@ -96,6 +96,29 @@ fn calls_of_a_step_stay_within_the_ration_after_the_second() {
 }
 
 #[test]
+fn a_small_block_serves_the_next_of_its_size_and_stream_as_it_is() {
+    let pool = online(&device(None));
+    let of = |kib: u64, stream: u64| {
+        let request = Request { stream: StreamId(stream), ..Request::new(Bytes::new(kib << 10)) };
+        pool.alloc(&request).unwrap()
+    };
+    let _other = of(8, 2);
+    let (first, _between, last) = (of(8, 1), of(4, 1), of(8, 1));
+    pool.free(last).unwrap();
+    pool.free(first).unwrap();
+    assert!(matches!(pool.free(first), Err(Error::DoubleFree { .. })));
+    assert_eq!(pool.stats().live, Bytes::new(12 << 10));
+    assert_eq!(of(8, 1), first, "the one that was freed last");
+    assert_ne!(of(8, 2), last, "another stream would have to wait for it");
+    assert_eq!(of(8, 1), last);
+    let kept = pool.blocks();
+    kept.iter().for_each(|block| pool.free(block.address).unwrap());
+    assert_eq!(kept.len(), 5);
+    pool.trim().unwrap();
+    assert_eq!(pool.stats().reserved, Bytes::ZERO, "what was kept goes back too");
+}
+
+#[test]
 fn another_stream_takes_freed_memory_behind_a_hold() {
     let device = device(None);
     let pool = online(&device);

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Calls, Description, Error, Mark, Source, Span};
@@ -123,6 +124,10 @@ impl Source for Watching {
 
     fn calls(&self) -> Calls {
         self.source.calls()
+    }
+
+    fn now(&self) -> Duration {
+        self.source.now()
     }
 
     fn mark(&self, stream: StreamId) -> Result<Mark, Error> {

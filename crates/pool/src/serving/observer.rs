@@ -78,7 +78,21 @@ type Logged = (Lane, Bytes, Align, u64);
 #[derive(Debug)]
 struct PastStep {
     log: Log,
-    known: RefCell<Vec<(Signature, bool)>>,
+    known: RefCell<Vec<Known>>,
+}
+
+/// Whether a step follows a plan for some lanes.
+#[derive(Debug)]
+struct Known {
+    plan: Signature,
+    lanes: Vec<Lane>,
+    follows: bool,
+}
+
+impl Known {
+    fn is_of(&self, plan: &StepPlan) -> bool {
+        self.plan == plan.signature && plan.lanes().eq(self.lanes.iter().copied())
+    }
 }
 
 impl PastStep {
@@ -89,8 +103,8 @@ impl PastStep {
     /// Whether it has most slots of a plan. Takes time in proportion to the step where that is not known yet.
     fn follows(&self, plan: &StepPlan) -> bool {
         let mut known = self.known.borrow_mut();
-        if let Some(&(_, follows)) = known.iter().find(|(signature, _)| *signature == plan.signature) {
-            return follows;
+        if let Some(known) = known.iter().find(|known| known.is_of(plan)) {
+            return known.follows;
         }
         let enough = |found: usize| 100 * found >= FOLLOWS * plan.slots.len();
         // Of another batch most sizes are others: then nothing has to be matched one by one.
@@ -102,7 +116,7 @@ impl PastStep {
             && (enough(instances(&self.log, plan).len())
                 || behind.len() < self.log.len() && enough(instances(behind, plan).len()));
         if known.len() < MOST_KNOWN {
-            known.push((plan.signature, follows));
+            known.push(Known { plan: plan.signature, lanes: plan.lanes().collect(), follows });
         }
         follows
     }

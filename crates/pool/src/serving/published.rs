@@ -13,7 +13,7 @@ pub(crate) type Published = Arc<PublishedPlan>;
 #[derive(Debug, Default)]
 pub(crate) struct PublishedPlan {
     plan: ArcSwapOption<ServedPlan>,
-    /// Whether there may be one: much cheaper to ask than the plan.
+    /// Whether there is one, but for a moment while it changes: whoever comes then asks under the arena's lock. Much cheaper to ask than the plan.
     exists: AtomicBool,
 }
 

@@ -1,6 +1,8 @@
 //! A source of a real device under the streams of the checks: those are numbers, the driver's are handles. Every number
 //! stands for one of the three streams that every context has.
 
+use std::time::Duration;
+
 use lowtide_core::{Bytes, StreamId};
 use lowtide_memory::{Calls, Description, Error, Mark, Source, Span};
 
@@ -39,6 +41,10 @@ impl<S: Source> Source for NamedStreams<S> {
 
     fn relocate(&self, from: Span, to: u64) -> Result<(), Error> {
         self.0.relocate(from, to)
+    }
+
+    fn now(&self) -> Duration {
+        self.source.now()
     }
 
     fn calls(&self) -> Calls {

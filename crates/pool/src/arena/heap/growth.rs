@@ -185,8 +185,11 @@ impl Heap {
         Ok(())
     }
 
-    /// How many calls [`defragment`](Self::defragment) would make.
+    /// About how many calls [`defragment`](Self::defragment) would make: it gives handles back and makes as many.
     pub(in crate::arena) fn defragment_calls(&self, accounting: &Accounting) -> u64 {
+        if !self.aliases {
+            return 0;
+        }
         4 * self.scattered_handles(accounting).len() as u64
     }
 

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::arena::address_table::AddressTable;
 use crate::arena::sized_heaps::{SizeClass, SizedHeaps};
+use crate::arena::streams::Position;
 use crate::pool::UNIT;
 
 /// Where a block lies.
@@ -35,6 +36,8 @@ pub(super) struct Block {
     pub(super) state: BlockState,
     /// What the learner knows it by.
     pub(super) ticket: Ticket,
+    /// How far its stream had come when it was freed, where there are several streams.
+    pub(super) freed: Option<Position>,
 }
 
 /// What became of a block.
@@ -51,7 +54,17 @@ impl Block {
     pub(super) fn new(offset: u64, bytes: u64, home: Home, stream: StreamId) -> Self {
         let least = if let Home::Heap { size, .. } = home { size.smallest() } else { UNIT };
         let size = bytes.next_multiple_of(UNIT).max(least);
-        Self { offset, size, bytes, home, stream, uses: Vec::new(), state: BlockState::InUse, ticket: Ticket::NONE }
+        Self {
+            offset,
+            size,
+            bytes,
+            home,
+            stream,
+            uses: Vec::new(),
+            state: BlockState::InUse,
+            ticket: Ticket::NONE,
+            freed: None,
+        }
     }
 }
 
@@ -156,7 +169,7 @@ impl Blocks {
         self.iter().map(|(_, block)| block)
     }
 
-    /// The same, to change them.
+    /// All blocks, also those that are kept for others, to change them.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         let placed = self.placed.iter_mut().flatten().map(|(_, block)| block);
         iter::chain(placed, self.planned.values_mut())

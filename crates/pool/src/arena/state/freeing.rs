@@ -57,6 +57,9 @@ impl State {
         } else {
             self.plans.note_free(block.ticket);
         }
+        if self.queues.several() {
+            block.freed = Some(self.queues.freed(block.stream, &*self.source));
+        }
         if let Home::Heap { size: SizeClass::Small, lent: None } = block.home {
             block.state = BlockState::Cached;
             if let Some(oldest) = self.cached.push(address, block.size, block.stream) {
@@ -75,6 +78,7 @@ impl State {
         block.bytes = request.bytes.get();
         block.ticket = Ticket::NONE;
         block.uses.clear();
+        block.freed = None;
         self.accounting.take(block.bytes);
         Some(Address(address))
     }
@@ -108,7 +112,7 @@ impl State {
 
     /// Notes who freed the memory of a block.
     fn note_freed(&mut self, address: u64, block: &Block) {
-        let position = self.queues.freed(block.stream, &*self.source);
+        let position = block.freed.unwrap_or_else(|| self.queues.freed(block.stream, &*self.source));
         match block.home {
             Home::Plan(_) => self.plan_memories.freed(address, address + block.size, block.stream, position),
             Home::Heap { size, lent } => {

@@ -213,6 +213,7 @@ fn a_plan_that_is_made_in_the_background_is_mapped_a_few_handles_at_a_time() {
         assert!(Instant::now() < deadline, "no plan came");
         run_step(&pool, &sizes, 0);
         let before = device.calls().mapped;
+        device.advance(1_000_000_000);
         pool.step();
         mapped.push(device.calls().mapped - before);
         std::thread::sleep(Duration::from_millis(1));

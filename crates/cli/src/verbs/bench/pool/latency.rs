@@ -19,8 +19,8 @@ const STEPLESS_PAIRS: usize = 50_000;
 const PAIRS_OF_A_STEP: usize = 200;
 /// Steps before anything is measured: a plan is served by then.
 const WARM_UP: usize = 20;
-/// Pairs before anything is measured of a program without steps: the sizes have been seen, and where it has run for long, free memory was
-/// defragmented some times.
+/// Pairs before anything is measured of a program without steps: the sizes have been seen, and where it has run for long, nobody looks for steps
+/// any more.
 const STEPLESS_WARM_UP: usize = 2_000;
 const LONG_WARM_UP: usize = 300_000;
 
