@@ -1,5 +1,5 @@
-"""Runs `one.py` in processes that are forked from one in which PyTorch is imported already, before it has seen a device: to
-import it takes longer than many runs do.
+"""Runs `one.py` in processes that are forked from one in which PyTorch is imported already, before it has seen a
+device: to import it takes longer than many runs do.
 
     with Forked() as forked:
         ended = forked.run(["resnet50", "native", "--steps=28", "--first=10"], timeout=600)

@@ -5,8 +5,9 @@
     python benches/gpu/run.py --report results.jsonl    the table of what was measured so far
     python benches/gpu/run.py --workloads resnet50 maskrcnn --allocators native expandable lowtide
 
-Every run is a process of its own (forked from one that has imported PyTorch), and a line of the file when it is over. A round has each workload on each allocator
-once. Peaks and times are told apart: those of the first `--first` steps, and those of the steps after them.
+Every run is a process of its own (forked from one that has imported PyTorch), and a line of the file when it is over.
+A round has each workload on each allocator once. Peaks and times are told apart: those of the first `--first`
+steps, and those of the steps after them.
 """
 
 from __future__ import annotations

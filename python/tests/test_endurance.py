@@ -84,7 +84,7 @@ def test_steps_are_learned_and_then_cost_no_call(streams: int) -> None:
         + textwrap.dedent(
             """
             serve(512 * MIB)
-            for _ in range(30):
+            for _ in range(150):
                 step()
                 time.sleep(0.01)
             before = stats()

@@ -30,7 +30,7 @@ def served(program: str, *flags: str, cwd: Path, module: tuple[str, ...] = ()) -
     """What the processes of a program tell that ends well under Lowtide, those with most memory first."""
     script = cwd / "program.py"
     script.write_text(f"import sys; sys.path.insert(0, {str(HERE)!r})\n{textwrap.dedent(program)}")
-    words = ["run", "-o", "run.json", *flags, "--", PYTHON, *module, str(script)]
+    words = ["run", "--arena", "always", "-o", "run.json", *flags, "--", PYTHON, *module, str(script)]
     done = child.lowtide(*words, cwd=cwd)
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     processes = json.loads((cwd / "run.json").read_text())["processes"]

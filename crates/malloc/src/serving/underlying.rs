@@ -124,7 +124,8 @@ pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
 /// Whether it is glibc, and only its own blocks come to it.
 #[inline]
 pub(crate) fn is_plain_glibc() -> bool {
-    std::ptr::eq(FREE.get(), __libc_free as Free as *mut c_void)
+    // Another allocator may have taken that name as well.
+    is_glibc() && ptr::eq(FREE.get(), __libc_free as Free as *mut c_void)
 }
 
 /// The mapping that is the block's alone; none where it shares one, or where only the underlying allocator knows.
