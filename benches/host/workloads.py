@@ -193,6 +193,133 @@ def infer() -> Step:
 
 
 @workload
+def unet_sizes() -> Step:
+    """A small U-Net that is trained on images of any size."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    def double(inputs: int, outputs: int) -> nn.Module:
+        layers: list[nn.Module] = []
+        for channels in (inputs, outputs):
+            layers += [nn.Conv2d(channels, outputs, 3, 1, 1), nn.BatchNorm2d(outputs), nn.ReLU()]
+        return nn.Sequential(*layers)
+
+    class UNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            widths = [16, 32, 64]
+            self.down = nn.ModuleList(double(a, b) for a, b in zip([3, *widths], widths, strict=False))
+            self.bottom = double(64, 128)
+            self.up = nn.ModuleList(double(a + b, b) for a, b in zip([128, 64, 32], widths[::-1], strict=True))
+            self.head = nn.Conv2d(16, 4, 1)
+
+        def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+            passed = []
+            for down in self.down:
+                hidden = down(hidden)
+                passed.append(hidden)
+                hidden = F.max_pool2d(hidden, 2)
+            hidden = self.bottom(hidden)
+            for up in self.up:
+                beside = passed.pop()
+                hidden = up(torch.cat([F.interpolate(hidden, size=beside.shape[2:]), beside], 1))
+            return self.head(hidden)
+
+    model, draw = UNet(), random.Random(3)
+
+    def forward() -> torch.Tensor:
+        height, width = (8 * draw.randrange(10, 25) for _ in range(2))
+        images, labels = torch.randn(2, 3, height, width), torch.randint(0, 4, (2, height, width))
+        return F.cross_entropy(model(images), labels)
+
+    return training(forward, torch.optim.SGD(model.parameters(), lr=0.01))
+
+
+@workload
+def bert_lengths() -> Step:
+    """An encoder that is trained on batches of texts of any length, with AdamW."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    words, width = 8192, 256
+    layer = nn.TransformerEncoderLayer(width, 4, 1024, dropout=0.1, batch_first=True, activation="gelu")
+    places = nn.Embedding(512, width)
+    parts = [nn.Embedding(words, width), places, nn.TransformerEncoder(layer, 4), nn.Linear(width, words)]
+    model = nn.ModuleList(parts)
+    draw = random.Random(5)
+
+    def forward() -> torch.Tensor:
+        tokens = torch.randint(0, words, (4, draw.randrange(24, 256)))
+        embed, places, encode, head = model
+        hidden = encode(embed(tokens) + places(torch.arange(tokens.shape[1])))
+        return F.cross_entropy(head(hidden).flatten(0, 1), tokens.flatten())
+
+    return training(forward, torch.optim.AdamW(model.parameters(), lr=3e-4))
+
+
+@workload
+def cnn_infer() -> Step:
+    """A deeper convolutional network that reads batches of images, without gradients."""
+    import torch
+    from torch import nn
+
+    layers: list[nn.Module] = []
+    for inputs, outputs in zip([3, 32, 64, 128], [32, 64, 128, 256], strict=True):
+        for channels, stride in ((inputs, 2), (outputs, 1)):
+            layers += [nn.Conv2d(channels, outputs, 3, stride, 1), nn.BatchNorm2d(outputs), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 100)).eval()
+    images = torch.randn(16, 3, 192, 192)
+
+    def step() -> float:
+        with torch.inference_mode():
+            return float(model(images).sum())
+
+    return step
+
+
+@workload
+def generate() -> Step:
+    """A transformer continues texts of any length, a word at a time, with a cache that grows."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    words, width, heads, layers = 8192, 384, 6, 6
+    embed = nn.Embedding(words, width)
+    shapes = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
+    blocks = [nn.ModuleList(nn.Linear(*shape) for shape in shapes) for _ in range(layers)]
+    draw = random.Random(7)
+
+    def passes(hidden: torch.Tensor, cache: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+        batch, time, _ = hidden.shape
+        for number, (project, merge, widen, narrow) in enumerate(blocks):
+            parts = project(F.layer_norm(hidden, (width,))).view(batch, time, 3, heads, width // heads)
+            query, key, value = parts.permute(2, 0, 3, 1, 4)
+            if len(cache) > number:
+                key, value = torch.cat([cache[number][0], key], 2), torch.cat([cache[number][1], value], 2)
+                cache[number] = (key, value)
+            else:
+                cache.append((key, value))
+            mixed = F.scaled_dot_product_attention(query, key, value, is_causal=time > 1)
+            hidden = hidden + merge(mixed.transpose(1, 2).reshape(batch, time, width))
+            hidden = hidden + narrow(F.gelu(widen(F.layer_norm(hidden, (width,)))))
+        return hidden
+
+    def step() -> float:
+        cache: list[tuple[torch.Tensor, torch.Tensor]] = []
+        tokens = torch.randint(0, words, (draw.randrange(2, 9), draw.randrange(16, 96)))
+        with torch.inference_mode():
+            for _ in range(24):
+                hidden = passes(embed(tokens), cache)[:, -1]
+                tokens = (hidden @ embed.weight.T).argmax(-1, keepdim=True)
+        return float(tokens.sum())
+
+    return step
+
+
+@workload
 def small() -> Step:
     """Objects of the sizes that programs without tensors have, none of them large."""
     draw = random.Random(1)

@@ -91,6 +91,17 @@ enum Workload {
     Gpt,
     /// A transformer reads sequences of changing length
     Infer,
+    /// A small U-Net is trained on images of any size
+    #[value(name = "unet_sizes")]
+    UnetSizes,
+    /// An encoder is trained on texts of any length
+    #[value(name = "bert_lengths")]
+    BertLengths,
+    /// A convolutional network reads images
+    #[value(name = "cnn_infer")]
+    CnnInfer,
+    /// A transformer continues texts with a cache that grows
+    Generate,
     /// Python without large blocks, and without PyTorch
     Small,
 }
@@ -103,6 +114,10 @@ impl Workload {
             Self::DlrmVar => "dlrm_var",
             Self::Gpt => "gpt",
             Self::Infer => "infer",
+            Self::UnetSizes => "unet_sizes",
+            Self::BertLengths => "bert_lengths",
+            Self::CnnInfer => "cnn_infer",
+            Self::Generate => "generate",
             Self::Small => "small",
         }
     }
