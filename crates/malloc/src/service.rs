@@ -98,6 +98,11 @@ fn count(bytes: u64) {
     }
 }
 
+/// How much more memory there is for the process, for an arena that was made just now.
+pub(crate) fn look_for_room(arena: &HostArena) {
+    arena.set_room(Pressure::new().room());
+}
+
 /// Does what the thread would do in a period, in a process that has none.
 fn serve_inline() {
     static PRESSURE: OnceLock<Pressure> = OnceLock::new();
@@ -111,17 +116,13 @@ fn serve_inline() {
     // While the program allocates nothing, nothing gets older.
     let passed = if last == 0 { 0 } else { now.saturating_sub(last).min(4 * PERIOD.as_millis() as u64) };
     let served = Duration::from_millis(SERVED.fetch_add(passed, Ordering::Relaxed) + passed);
-    if let Some(sample) = large::call(lifecycle::serving(), |arena| sample(arena, served)) {
+    let look = |arena| sample(arena, served, PRESSURE.get_or_init(Pressure::new));
+    if let Some(sample) = large::call(lifecycle::serving(), look) {
         let _ = TRIMMED.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         trim_if_due(&sample, STEPS.swap(sample.steps, Ordering::Relaxed));
         let is_slow = ROUND.fetch_add(1, Ordering::Relaxed).is_multiple_of(SLOW);
-        if let Some(inside) = Inside::enter() {
-            let pressure = PRESSURE.get_or_init(Pressure::new);
-            let is_pressed = sample.free > MORSEL && is_rested() && pressure.is_met(is_slow);
-            drop(inside);
-            if is_pressed {
-                relieve();
-            }
+        if sample.free > MORSEL && is_rested() && PRESSURE.get().is_some_and(|pressure| pressure.is_met(is_slow)) {
+            relieve();
         }
     }
     drop(kept);
@@ -230,7 +231,7 @@ fn serve() {
         let passed = now.saturating_sub(last).min(PERIOD * 4).as_millis() as u64;
         last = now;
         let served = Duration::from_millis(SERVED.fetch_add(passed, Ordering::Relaxed) + passed);
-        let Some(sample) = large::call(lifecycle::serving(), |arena| sample(arena, served)) else { break };
+        let Some(sample) = large::call(lifecycle::serving(), |arena| sample(arena, served, &pressure)) else { break };
         trim_if_due(&sample, steps);
         steps = sample.steps;
         let is_slow = round.is_multiple_of(SLOW);
@@ -270,8 +271,9 @@ struct Sample {
     free: Bytes,
 }
 
-fn sample(arena: &HostArena, now: Duration) -> Sample {
+fn sample(arena: &HostArena, now: Duration, pressure: &Pressure) -> Sample {
     arena.tick(now);
+    arena.set_room(pressure.room());
     faults::sample_period(arena);
     let stats = arena.stats();
     Sample { steps: stats.steps, free: stats.resident.saturating_sub(stats.live) }

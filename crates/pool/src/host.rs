@@ -206,6 +206,12 @@ impl HostArena {
         self.state().tick(now);
     }
 
+    /// How much more memory the system would give the program, or others beside it, as was found out just now. What is kept beyond a part of that
+    /// is the system's to take.
+    pub fn set_room(&self, room: Option<Bytes>) {
+        self.state().set_room(room);
+    }
+
     /// What it holds and has done.
     pub fn stats(&self) -> HostStats {
         let mut stats = self.state().stats();

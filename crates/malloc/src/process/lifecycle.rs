@@ -16,9 +16,11 @@ use lowtide_pool::HostArena;
 
 use crate::process::evidence;
 use crate::report::notice::say;
+use crate::service;
 use crate::serving::thread::{self, Inside};
 use crate::serving::underlying;
 use crate::settings::Settings;
+use crate::system::errno::Errno;
 
 const UNMADE: u8 = 0;
 const MAKING: u8 = 1;
@@ -105,6 +107,7 @@ fn make() -> Option<&'static HostArena> {
     let settings = Settings::get()?;
     let inside = Inside::enter()?;
     PHASE.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    let kept = Errno::keep();
     let uncancelled = Uncancelled::begin();
     panic::set_hook(Box::new(note_panic));
     let made = catch_unwind(AssertUnwindSafe(|| HostArena::new(settings.arena())));
@@ -112,6 +115,7 @@ fn make() -> Option<&'static HostArena> {
         // A child that was forked meanwhile, in a signal handler, has given it up.
         Ok(Ok(arena)) if PHASE.compare_exchange(MAKING, MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
             let range = arena.range();
+            service::look_for_room(&arena);
             let arena = leak(arena);
             BASE.store(range.start as usize, Ordering::Relaxed);
             LENGTH.store((range.end - range.start) as usize, Ordering::Release);
@@ -125,6 +129,7 @@ fn make() -> Option<&'static HostArena> {
         Err(panic) => broken(panic),
     }
     drop(uncancelled);
+    drop(kept);
     drop(inside);
     serving()
 }

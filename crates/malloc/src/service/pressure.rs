@@ -3,7 +3,7 @@
 //! tasks waited for memory 10% of the time.
 
 use lowtide_core::Bytes;
-use lowtide_memory::system::files::groups::{Group, machine_waiting};
+use lowtide_memory::system::files::groups::{Group, machine_available, machine_waiting};
 
 /// The share of a limit that counts as pressure, in percent.
 const FULL: u64 = 95;
@@ -22,6 +22,15 @@ impl Pressure {
     /// Finds the group of this process.
     pub(crate) fn new() -> Self {
         Self { groups: Group::own() }
+    }
+
+    /// How much more the process and those beside it may use: what the machine has left, and the groups up to their limits.
+    pub(crate) fn room(&self) -> Option<Bytes> {
+        let of_group = |group: &Group| {
+            let used = group.current()?.saturating_sub(group.file_pages().unwrap_or_default());
+            Some(group.limit()?.saturating_sub(used))
+        };
+        self.groups.iter().filter_map(of_group).chain(machine_available()).min()
     }
 
     /// Whether a group reaches its limit, or, where that is asked too, tasks wait for memory.

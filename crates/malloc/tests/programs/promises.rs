@@ -1,7 +1,12 @@
 //! What programs could do before: promises of the C library and the system that hold under the library too.
 
-use std::process::Output;
+#![expect(clippy::unwrap_used, reason = "a test may end here")]
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::preload::library;
 use crate::sandbox::{Sandbox, assert_well};
 
 fn printed(output: &Output) -> String {
@@ -100,4 +105,51 @@ fn a_block_that_a_thread_keeps_is_not_freed_twice() {
     let output = sandbox.program("cached_twice").env("LOWTIDE_ARENA", "auto").output();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && words.contains("double free"), "{}: {words}", output.status);
+}
+
+/// A control group of its own for a test, with so many bytes; gone with the test.
+struct Group(PathBuf);
+
+impl Group {
+    /// None where this user may not make one.
+    fn with_limit(bytes: u64) -> Option<Self> {
+        let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let path_of = |name: &str| {
+            let lines = text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+            lines.filter(|(controllers, _)| *controllers == name).map(|(_, path)| path.trim_start_matches('/')).next()
+        };
+        let first = path_of("memory").map(|path| Path::new("/sys/fs/cgroup/memory").join(path));
+        let (around, limit) = match first.filter(|folder| folder.exists()) {
+            Some(folder) => (folder, "memory.limit_in_bytes"),
+            None => (Path::new("/sys/fs/cgroup").join(path_of("")?), "memory.max"),
+        };
+        let group = Self(around.join(format!("lowtide-test-{}", std::process::id())));
+        fs::create_dir(&group.0).ok()?;
+        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn in_a_small_control_group_what_blocks_have_left_can_be_mapped() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let Some(group) = Group::with_limit(300 << 20) else {
+        return lowtide_testing::skip("this user may not make a control group with a limit of memory");
+    };
+    let program = sandbox.build("mapping", "mapping", &[]);
+    for (rounds, pages) in [("1", "transparent"), ("1", "base"), ("60", "transparent"), ("60", "base")] {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg("echo $$ > \"$0/cgroup.procs\" && LD_PRELOAD=\"$1\" exec \"$2\" \"$3\"");
+        shell.arg(&group.0).arg(library()).arg(&program).arg(rounds);
+        shell.env("LOWTIDE_ARENA", "always").env("LOWTIDE_PAGES", pages);
+        let output = shell.output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{rounds} rounds, {pages} pages: {}: {words}", output.status);
+    }
 }

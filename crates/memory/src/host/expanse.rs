@@ -81,6 +81,14 @@ impl Expanse {
         unsafe { pages::discard(part) }
     }
 
+    /// Lets the system take the pages of a part that is open, when it needs memory; a page that is written to again is the program's. What was in the
+    /// pages may be lost.
+    pub fn offer(&self, part: Span) -> Result<(), Error> {
+        self.check(part)?;
+        // SAFETY: the part is in the range, which this owns, and the caller has no use for what is in it.
+        unsafe { pages::offer(part) }
+    }
+
     /// What was asked of the system and not granted, a sentence each.
     pub fn fallbacks(&self) -> Vec<String> {
         self.pages.fallbacks()

@@ -212,6 +212,16 @@ pub(crate) unsafe fn discard(span: Span) -> Result<(), Error> {
     discarded.map_err(|error| refusal("madvise", error, None))
 }
 
+/// Lets the system take what is under the addresses, until something is written there; what it took is zero then.
+///
+/// # Safety
+/// The caller owns the addresses and nobody uses what is under them any more.
+pub(crate) unsafe fn offer(span: Span) -> Result<(), Error> {
+    // SAFETY: the caller's.
+    let offered = unsafe { madvise(pointer(span), length(span), Advice::LinuxFree) };
+    offered.map_err(|error| refusal("madvise", error, None))
+}
+
 /// Whether the system can [`relocate`]: kernels before 5.7 cannot.
 pub(crate) fn can_relocate() -> bool {
     let page = page_size();

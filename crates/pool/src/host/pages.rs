@@ -105,6 +105,22 @@ impl HostPages {
         self.residency.dirty(range)
     }
 
+    /// Lets the system take the pages of a `range` that was freed just now, when it needs memory. Huge pages are offered whole: in parts they would be
+    /// split.
+    pub(super) fn offer(&mut self, free: &FreeRuns, range: Range<u64>) {
+        if self.is_prefaulted {
+            return;
+        }
+        let page = if self.is_transparent { HUGE } else { self.expanse.page().get() };
+        let Some(run) = free.containing(range.start) else { return };
+        let start = (range.start / page * page).max(run.start).next_multiple_of(page);
+        let end = range.end.next_multiple_of(page).min(run.end) / page * page;
+        if start < end {
+            // Where the system does not know how, the pages stay.
+            let _ = self.expanse.offer(Span::new(start, Bytes::new(end - start)));
+        }
+    }
+
     /// Gives the addresses back that are `free`: those at the end to anybody, the others without access to nobody.
     pub(super) fn close(&mut self, free: &mut FreeRuns, announce: impl FnOnce(Range<u64>)) {
         let page = self.expanse.page().get();

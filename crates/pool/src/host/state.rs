@@ -23,6 +23,9 @@ use crate::serving::{Found, Observer, PlanArena, PlanServer, Published, ServingP
 /// How many runs are tried for one that a block fits into by its alignment.
 const TRIES: usize = 16;
 
+/// Of the memory that blocks leave to others, this part is kept for blocks to come; the rest of what is free the system may take.
+const KEPT: u64 = 4;
+
 /// How many different warnings are kept.
 const MOST_WARNINGS: usize = 16;
 
@@ -93,6 +96,8 @@ pub(super) struct State {
     marked: bool,
     boundary: StepBoundary,
     clock: Clock,
+    /// What the arena could have in all, as far as is known.
+    most: Option<u64>,
     warnings: Vec<String>,
 }
 
@@ -109,6 +114,7 @@ impl State {
             marked: false,
             boundary: StepBoundary::default(),
             clock: Clock::default(),
+            most: None,
             warnings: Vec::new(),
             options,
         })
@@ -245,8 +251,23 @@ impl State {
         }
         match self.plan_range.offset(range.start).zip(self.plans.current()) {
             Some((offset, served)) => served.slots.block(offset, offset + bytes, false),
-            None => self.free.insert(range),
+            None => self.free.insert(range.clone()),
         }
+        if self.keeps_much() {
+            self.pages.offer(&self.free, range);
+        }
+    }
+
+    /// The system would give `room` bytes more.
+    pub(super) fn set_room(&mut self, room: Option<Bytes>) {
+        self.most = room.map(|room| room.get() + self.pages.resident());
+    }
+
+    /// Whether more is kept for blocks to come than a part of what else there is.
+    fn keeps_much(&self) -> bool {
+        let Some(most) = self.most else { return false };
+        let Counts { live, .. } = self.counts;
+        self.pages.resident().saturating_sub(live) > most.saturating_sub(live) / KEPT
     }
 
     /// How many bytes of a block can be used.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lowtide_core::Bytes;
 use lowtide_learn::{Served, StepPlan};
 
-use super::{Block, Counts, State, observer};
+use super::{Block, Counts, KEPT, State, observer};
 use crate::host::pages::HUGE;
 use crate::host::step_boundary::StepBoundary;
 use crate::serving::{LayOut, PlanArena, PlanServer, ServedPlan, SlotTable};
@@ -117,8 +117,12 @@ impl PlanArena for State {
         &mut self.plans
     }
 
-    /// Whether a plan leaves what stays alive its memory without that more is needed than ever was.
+    /// Whether a plan leaves what stays alive its memory without that more is needed than ever was, and others enough of theirs: its memory is kept
+    /// from step to step.
     fn is_worth_serving(&self, plan: &StepPlan) -> bool {
+        if self.most.is_some_and(|most| plan.height.get() > most / KEPT) {
+            return false;
+        }
         // What the plan has a place for is soon freed, and the next like it comes from the plan.
         let renewed = self.plans.instances(plan).into_keys().filter_map(|address| self.blocks.get(&address));
         let renewed: u64 = renewed.map(|block| block.bytes).sum();
