@@ -2,6 +2,7 @@
 //! used.
 
 mod executable;
+mod foreign;
 mod imported;
 mod python;
 pub(crate) mod resources;
@@ -18,6 +19,7 @@ use lowtide_memory::{Placement, process};
 
 use crate::{Answer, Failure};
 use executable::failure;
+pub(crate) use foreign::Foreign;
 pub(crate) use imported::Imported;
 pub(crate) use python::{INSTALL, injection};
 pub(crate) use signals::{Heard, Hearing, KeptBack, of_program};

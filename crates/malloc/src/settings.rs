@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use lowtide_core::Bytes;
 use lowtide_core::options::{
-    ARENA, ArenaUse, DECAY, Every, MARKS, Options, PAGES, PREFAULT, Pages, RUNNER, SUMMARY, Scope, TRIM_UNDERLYING,
-    UNDERLYING,
+    ARENA, ArenaUse, DECAY, Every, MARKS, NOT, ONLY, Options, PAGES, PREFAULT, Pages, RUNNER, SUMMARY, Scope,
+    TRIM_UNDERLYING, UNDERLYING,
 };
 use lowtide_pool::HostArenaOptions;
 
@@ -67,8 +67,10 @@ impl Settings {
     fn of(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let (options, errors) = Options::from_variables(&SCOPES, &lookup);
         let is_off = || lookup(OPTIMIZATION).is_some_and(|value| ["0", "false"].iter().any(|off| value == *off));
+        let command = command();
         Self {
             arena_use: match options.given(ARENA) {
+                _ if is_left_out(&command, &options) => ArenaUse::Never,
                 None if is_off() => ArenaUse::Never,
                 _ => options.get(ARENA),
             },
@@ -83,7 +85,7 @@ impl Settings {
                 name if name != GLIBC => name,
                 _ => "the program's own".to_owned(),
             },
-            command: command(),
+            command,
             warnings: errors.iter().map(|error| format!("{error}; the default is used")).collect(),
             options,
         }
@@ -115,6 +117,12 @@ const ROUND: u64 = 2 << 20;
 /// The part of the addresses that a process may have which the arena takes at most: the rest of the program needs
 /// addresses too.
 pub(crate) const SHARE: u64 = 4;
+
+/// Whether a program of this name is not among those that are to be served.
+fn is_left_out(command: &str, options: &Options) -> bool {
+    let names = |list: &Option<String>| list.as_ref().map(|list| list.split(',').any(|name| name.trim() == command));
+    names(&options.get(ONLY)) == Some(false) || names(&options.get(NOT)) == Some(true)
+}
 
 fn command() -> String {
     let name = env::args_os().next().unwrap_or_default();
@@ -157,6 +165,21 @@ mod tests {
             let arena = of(&[(variable, "0")]).arena();
             assert_eq!((arena.learner, arena.find_steps), (None, None), "{variable}");
         }
+    }
+
+    #[test]
+    fn programs_are_left_out_by_name() {
+        let is_left_out = |variables: &[(&str, &str)]| {
+            let lookup = |name: &str| variables.iter().find(|known| known.0 == name).map(|known| known.1.into());
+            super::is_left_out("gcc", &Options::from_variables(&SCOPES, lookup).0)
+        };
+        assert!(!is_left_out(&[]));
+        assert!(is_left_out(&[("LOWTIDE_NOT", "ld, gcc")]) && !is_left_out(&[("LOWTIDE_NOT", "ld")]));
+        assert!(is_left_out(&[("LOWTIDE_ONLY", "python")]) && !is_left_out(&[("LOWTIDE_ONLY", "python,gcc")]));
+        assert!(is_left_out(&[("LOWTIDE_ONLY", "gcc"), ("LOWTIDE_NOT", "gcc")]));
+        let off = |variables: &[(&str, &str)]| of(variables).arena_use;
+        assert_eq!(off(&[("ENABLE_MEMORY_OPTIMIZATION", "0")]), ArenaUse::Never);
+        assert_eq!(off(&[("ENABLE_MEMORY_OPTIMIZATION", "0"), ("LOWTIDE_ARENA", "always")]), ArenaUse::Always);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) mod underlying;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use lowtide_core::options::{IMPORTED, RUN, SUMMARY, Scope};
@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::atomic_file::Target;
 use crate::console::show;
 use crate::options::{InForce, OptionArguments};
-use crate::program::{self, Ended, Imported, KeptBack, Program, Ready, injection};
+use crate::program::{self, Ended, Foreign, Imported, KeptBack, Program, Ready, injection};
 use crate::{Answer, Console, Failure};
 use compare::{Comparison, Used};
 use host::{Equipment, Surroundings, handed_on};
@@ -143,7 +143,12 @@ impl Prepared {
             Err(_) if parts == ["host"] => None,
             found => Some(found?),
         };
-        if is_host {
+        let foreign = if is_host { Foreign::of(program.name()) } else { None };
+        if let Some(foreign) = foreign {
+            let name = show::path(Path::new(program.name()));
+            console.say(format!("note: {name} {}: it runs without Lowtide", foreign.reason()));
+        }
+        if is_host && foreign.is_none() {
             let library = library::find(injection.as_deref())?;
             let equipment = Equipment::new(&options, &library, Surroundings::of_process())?;
             for warning in equipment.warnings {

@@ -333,3 +333,26 @@ fn mistakes_are_told_before_anything_runs() {
     assert_eq!((ended.code, &*ended.data), (Some(2), ""));
     assert!(ended.talk.contains("LOWTIDE_LIBRARY is /no/such.so, which is not there"), "{}", ended.talk);
 }
+
+#[test]
+fn a_program_that_cannot_be_served_runs_without_and_that_is_said() {
+    let folder = Folder::new();
+    let source = "#include <stdlib.h>\nint main(void) { return getenv(\"LD_PRELOAD\") ? 3 : 4; }\n";
+    folder.write("program.c", source.as_bytes());
+    let mut tried = 0;
+    for (flag, reason) in [("-fsanitize=address", "a sanitizer"), ("-static", "statically"), ("-O1", "")] {
+        let built =
+            Command::new("cc").args(["-w", "-o", "program", "program.c", flag]).current_dir(folder.path()).status();
+        if !built.is_ok_and(|status| status.success()) {
+            skip(&format!("this machine's compiler has no `{flag}`"));
+            continue;
+        }
+        tried += 1;
+        let ended = run_in(&folder, &["run", "--", "./program"], &[]);
+        let is_served = reason.is_empty();
+        assert_eq!(ended.code, Some(if is_served { 3 } else { 4 }), "{flag}: {}", ended.talk);
+        assert_eq!(ended.talk.contains("it runs without Lowtide"), !is_served, "{flag}: {}", ended.talk);
+        assert!(ended.talk.contains(reason), "{flag}: {}", ended.talk);
+    }
+    assert!(tried > 0);
+}

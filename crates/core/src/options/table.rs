@@ -50,6 +50,22 @@ table! {
         scope: Scope::Host,
     }
 
+    /// Serve programs of these names alone, of all that the program starts; separated by commas
+    ONLY: Option<String> = {
+        name: "only",
+        variable: "LOWTIDE_ONLY",
+        kind: Kind::Text,
+        scope: Scope::Host,
+    }
+
+    /// Leave programs of these names out; separated by commas
+    NOT: Option<String> = {
+        name: "not",
+        variable: "LOWTIDE_NOT",
+        kind: Kind::Text,
+        scope: Scope::Host,
+    }
+
     /// The pages of large blocks
     PAGES: Pages = {
         name: "pages",

@@ -130,7 +130,7 @@ pub(crate) unsafe fn put(block: *mut c_void) -> bool {
     // SAFETY: all of glibc's blocks are preceded by their size.
     let header = unsafe { block.cast::<usize>().sub(1).read() };
     let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
-    if bytes < LARGE || bytes >= LARGEST || header & MAPPED != 0 {
+    if !(LARGE..LARGEST).contains(&bytes) || header & MAPPED != 0 {
         return false;
     }
     // SAFETY: the caller's.

@@ -1,7 +1,5 @@
 //! What programs could do before: promises of the C library and the system that hold under the library too.
 
-#![expect(clippy::unwrap_used, reason = "a test may end here")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -83,7 +81,8 @@ fn only_what_faults_again_and_again_is_served_where_nobody_marks_steps() {
         let allocations = summary["large"]["allocations"].as_u64();
         assert_eq!(allocations.is_some_and(|count| count > 0), is_served, "{way}: {summary}");
     }
-    for (name, value) in [("LOWTIDE_ARENA", "never"), ("ENABLE_MEMORY_OPTIMIZATION", "0")] {
+    for (name, value) in [("LOWTIDE_ARENA", "never"), ("ENABLE_MEMORY_OPTIMIZATION", "0"), ("LOWTIDE_NOT", "evidence")]
+    {
         let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", if name == "LOWTIDE_ARENA" { value } else { "" });
         let summary = run.env(name, value).arg("marks").summary();
         assert_eq!(summary["large"]["allocations"].as_u64().unwrap_or(0), 0, "{name}: {summary}");
