@@ -71,6 +71,8 @@ impl Trial {
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.bare(program);
         command.env("LD_PRELOAD", self.path("liblowtide_malloc.so")).env("LOWTIDE_SUMMARY", self.path("summaries"));
+        // What is tried is the arena, whether it is worth it or not.
+        command.env("LOWTIDE_ARENA", "always");
         command
     }
 
