@@ -20,7 +20,7 @@ use crate::serving::{thread, underlying};
 use crate::system::threads;
 
 /// The largest blocks that are kept.
-pub(crate) const LARGEST: usize = 1 << 20;
+pub(crate) const LARGEST: usize = 256 << 10;
 
 /// Sizes between two powers of two are divided into so many classes.
 const STEPS: usize = 8;
