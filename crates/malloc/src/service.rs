@@ -1,7 +1,7 @@
 //! What no request should wait for: it lets memory decay, trims the underlying allocator, and purges memory under pressure. A thread does
 //! that in a process that has several. It is started once the arena has handed out enough to be worth it, takes no signals, and ends
 //! when it is the last, so that it keeps no process alive; a process whose other threads have ended forks without it. A process that
-//! has one thread keeps one: it is asked now and then as it allocates. Programs look at how many threads they have.
+//! has one thread keeps one: it is asked now and then as it allocates, and while it allocates nothing, nothing goes back. Programs look at how many threads they have.
 
 mod pressure;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lowtide_core::Bytes;
 use lowtide_core::options::Every;
-use lowtide_memory::process::without_signals;
+use lowtide_memory::process::{Uncancelled, without_signals};
 use lowtide_memory::system::files::own;
 use lowtide_pool::HostArena;
 
@@ -110,6 +110,7 @@ fn serve_inline() {
     static LAST: AtomicU64 = AtomicU64::new(0);
     static STEPS: AtomicU64 = AtomicU64::new(0);
     let kept = Errno::keep();
+    let uncancelled = Uncancelled::begin();
     let now = milliseconds();
     NOT_BEFORE.store(now + PERIOD.as_millis() as u64, Ordering::Relaxed);
     let last = LAST.swap(now, Ordering::Relaxed);
@@ -125,6 +126,7 @@ fn serve_inline() {
             relieve();
         }
     }
+    drop(uncancelled);
     drop(kept);
 }
 

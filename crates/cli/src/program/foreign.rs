@@ -29,6 +29,11 @@ impl Foreign {
         of_file(&executable::find(name).ok()?)
     }
 
+    /// Whether it must not be started with the library; the others only take no notice of it, and programs that they start may be served.
+    pub fn is_harmed(self) -> bool {
+        matches!(self, Self::Sanitized | Self::Musl)
+    }
+
     /// In words, behind the program's name.
     pub fn reason(self) -> &'static str {
         match self {
@@ -49,7 +54,11 @@ fn of_file(path: &Path) -> Option<Foreign> {
     let (endian, headers) = (file.endian(), file.elf_program_headers());
     let loader = headers.iter().find_map(|header| header.interpreter(endian, &cache).ok().flatten());
     let libraries = headers.iter().find_map(|header| header.dynamic(endian, &cache).ok().flatten()).unwrap_or_default();
-    let Some(loader) = loader else { return Some(Foreign::Static) };
+    let Some(loader) = loader else {
+        // A loader that is run as a program preloads what it is told to.
+        let has_name = libraries.iter().any(|entry| entry.tag(endian) == elf::DT_SONAME);
+        return (!has_name).then_some(Foreign::Static);
+    };
     if contains(loader, b"ld-musl") {
         return Some(Foreign::Musl);
     }
@@ -62,7 +71,9 @@ fn of_file(path: &Path) -> Option<Foreign> {
     let needed = libraries.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED);
     let mut names = needed.filter_map(|entry| entry.string(endian, strings?).ok());
     let is_sanitizer = |name: &[u8]| {
-        [&b"libasan"[..], b"libhwasan", b"libtsan", b"libclang_rt"].iter().any(|known| name.starts_with(known))
+        [&b"libasan"[..], b"libhwasan", b"liblsan", b"libtsan", b"libclang_rt.asan", b"libclang_rt.tsan"]
+            .iter()
+            .any(|known| name.starts_with(known))
     };
     names.any(is_sanitizer).then_some(Foreign::Sanitized)
 }

@@ -146,9 +146,10 @@ impl Prepared {
         let foreign = if is_host { Foreign::of(program.name()) } else { None };
         if let Some(foreign) = foreign {
             let name = show::path(Path::new(program.name()));
-            console.say(format!("note: {name} {}: it runs without Lowtide", foreign.reason()));
+            let children = if foreign.is_harmed() { "" } else { "; programs that it starts are served" };
+            console.say(format!("note: {name} {}: it runs without Lowtide{children}", foreign.reason()));
         }
-        if is_host && foreign.is_none() {
+        if is_host && !foreign.is_some_and(Foreign::is_harmed) {
             let library = library::find(injection.as_deref())?;
             let equipment = Equipment::new(&options, &library, Surroundings::of_process())?;
             for warning in equipment.warnings {

@@ -90,6 +90,13 @@ fn note(start: *const c_void, bytes: usize) {
     if range.start >= arena.end as usize || range.end <= arena.start as usize {
         return;
     }
+    let is_known = |place: usize| {
+        let (known, end) = (STARTS[place].load(Ordering::Acquire), ENDS[place].load(Ordering::Acquire));
+        known != 0 && known <= range.start && range.end <= end
+    };
+    if (0..MOST).any(is_known) {
+        return;
+    }
     for place in 0..MOST {
         if STARTS[place].compare_exchange(0, range.start, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             ENDS[place].store(range.end, Ordering::Release);
@@ -121,10 +128,21 @@ pub(crate) unsafe fn undo(block: Range<usize>) {
         is_altered = true;
         // The pages at its ends may be the neighbours' too.
         let page = memory::page_size();
-        let is_within = start >= block.start / page * page && end <= block.end.next_multiple_of(page);
-        if is_within && STARTS[place].compare_exchange(start, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            ENDS[place].store(0, Ordering::Release);
-            COUNT.fetch_sub(1, Ordering::AcqRel);
+        let (first, last) = (block.start / page * page, block.end.next_multiple_of(page));
+        match (start >= first, end <= last) {
+            (true, true) => {
+                // An end that stays behind costs at most a look in vain.
+                if STARTS[place].compare_exchange(start, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    COUNT.fetch_sub(1, Ordering::AcqRel);
+                }
+            }
+            (true, false) => {
+                let _ = STARTS[place].compare_exchange(start, last, Ordering::AcqRel, Ordering::Relaxed);
+            }
+            (false, true) => {
+                let _ = ENDS[place].compare_exchange(end, first, Ordering::AcqRel, Ordering::Relaxed);
+            }
+            (false, false) => {}
         }
     }
     if is_altered {

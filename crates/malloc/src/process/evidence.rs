@@ -52,7 +52,9 @@ pub(crate) fn add(bytes: u64) {
 /// The program asks for a large block of `bytes`: whether the arena is to be made for it.
 #[inline]
 pub(crate) fn is_enough(bytes: u64) -> bool {
-    let asked = ASKED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    // One that is refused is not to count for more than all others.
+    let bytes = bytes.min(WINDOW);
+    let asked = ASKED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     asked >= NEXT.load(Ordering::Relaxed) && decide(asked)
 }
 
@@ -89,7 +91,9 @@ fn faults_in_again(asked: u64) -> bool {
     let windows = if has_enough { ENOUGH.load(Ordering::Relaxed) + 1 } else { 0 };
     ENOUGH.store(windows, Ordering::Relaxed);
     let window = if is_first || has_enough { WINDOW } else { (2 * asked_since).clamp(WINDOW, LONGEST_WINDOW) };
-    NEXT.store(asked.saturating_add(window), Ordering::Relaxed);
+    if !MARKS_STEPS.load(Ordering::Relaxed) {
+        NEXT.store(asked.saturating_add(window), Ordering::Relaxed);
+    }
     COUNTING.store(false, Ordering::Release);
     windows >= WINDOWS
 }

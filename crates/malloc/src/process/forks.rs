@@ -71,10 +71,12 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     let kept = Errno::keep();
-    if thread::was_inside() {
+    let frozen = taken();
+    // An arena that was made while the process was copied was not frozen: another thread may have been in it.
+    if thread::was_inside() || frozen.is_none() && lifecycle::arena().is_some() {
         lifecycle::abandon();
     }
-    let thawed = taken().map(|frozen| catch_unwind(AssertUnwindSafe(|| frozen.thaw_in_child())));
+    let thawed = frozen.map(|frozen| catch_unwind(AssertUnwindSafe(|| frozen.thaw_in_child())));
     if let Some(Err(panic)) = thawed {
         lifecycle::broken(panic);
     }

@@ -103,19 +103,23 @@ fn leak<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
+/// Has panics noted. Done before there is a second thread: a fork in the middle of it would leave its lock behind.
+pub(crate) fn watch_panics() {
+    panic::set_hook(Box::new(note_panic));
+}
+
 fn make() -> Option<&'static HostArena> {
     let settings = Settings::get()?;
     let inside = Inside::enter()?;
     PHASE.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Relaxed).ok()?;
     let kept = Errno::keep();
     let uncancelled = Uncancelled::begin();
-    panic::set_hook(Box::new(note_panic));
-    let made = catch_unwind(AssertUnwindSafe(|| HostArena::new(settings.arena())));
+    let make = || HostArena::new(settings.arena()).inspect(service::look_for_room);
+    let made = catch_unwind(AssertUnwindSafe(make));
     match made {
         // A child that was forked meanwhile, in a signal handler, has given it up.
         Ok(Ok(arena)) if PHASE.compare_exchange(MAKING, MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
             let range = arena.range();
-            service::look_for_room(&arena);
             let arena = leak(arena);
             BASE.store(range.start as usize, Ordering::Relaxed);
             LENGTH.store((range.end - range.start) as usize, Ordering::Release);
@@ -172,4 +176,7 @@ pub(crate) fn abandon() {
 /// In a forked child, whoever was making the arena is gone.
 pub(crate) fn forget_maker() {
     let _ = PHASE.compare_exchange(MAKING, UNMADE, Ordering::AcqRel, Ordering::Relaxed);
+    if arena().is_none() {
+        let _ = PHASE.compare_exchange(MADE, UNMADE, Ordering::AcqRel, Ordering::Relaxed);
+    }
 }

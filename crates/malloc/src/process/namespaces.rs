@@ -5,6 +5,8 @@
 
 use std::ffi::c_int;
 
+use lowtide_memory::process::Uncancelled;
+
 use crate::service;
 use crate::system::errno::Errno;
 use crate::system::process;
@@ -31,7 +33,9 @@ pub unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
 
 fn alone(call: impl FnOnce() -> c_int) -> c_int {
     let kept = Errno::keep();
+    let uncancelled = Uncancelled::begin();
     service::pause();
+    drop(uncancelled);
     drop(kept);
     let outcome = call();
     let kept = Errno::keep();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lowtide_memory::process::Uncancelled;
 
-use crate::process::{exit, forks};
+use crate::process::{exit, forks, lifecycle};
 use crate::report::summary;
 use crate::settings::Settings;
 use crate::system::process;
@@ -26,6 +26,7 @@ static BEGAN: AtomicU64 = AtomicU64::new(0);
 extern "C" fn first() {
     begin();
     Settings::read();
+    lifecycle::watch_panics();
     forks::watch();
     exit::watch();
 }

@@ -13,10 +13,14 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use lowtide_core::options::ArenaUse;
+
 use crate::process::{evidence, lifecycle};
 use crate::report::notice::give_up;
 use crate::serving::large::LARGE;
 use crate::serving::{thread, underlying};
+use crate::settings::Settings;
+use crate::system::errno::Errno;
 use crate::system::threads;
 
 /// The largest blocks that are kept.
@@ -36,6 +40,9 @@ const COUNTED: usize = 1 << 20;
 /// Before a block of glibc lie its size and three flags; one of them says that it has a mapping of its own.
 const FLAGS: usize = 7;
 const MAPPED: usize = 2;
+/// What no size has; blocks begin at multiples of [`ALIGN`]. Anything else is not glibc's, which says so itself.
+const RESERVED: usize = 8;
+const ALIGN: usize = 16;
 /// How much of that size is not the program's.
 const OVERHEAD: usize = 8;
 
@@ -55,7 +62,7 @@ pub(crate) struct Cache {
     bins: [Bin; CLASSES],
 }
 
-/// Stands for a thread that ends: it keeps nothing any more.
+/// Stands for a thread that keeps nothing: it ends, or nobody wants it to.
 const ENDED: *mut Cache = ptr::without_provenance_mut(1);
 
 /// The key by which the C library ends a thread's cache; none before one was needed, or where there is none to be had.
@@ -85,7 +92,7 @@ fn class_below(bytes: usize) -> usize {
 
 /// How much to ask glibc for so that a block of `bytes` can serve all of its class.
 pub(crate) fn rounded(bytes: usize) -> usize {
-    if bytes <= LARGEST && underlying::is_plain_glibc() { size_of_class(class_above(bytes)) } else { bytes }
+    if bytes <= LARGEST && known().is_some() { size_of_class(class_above(bytes)) } else { bytes }
 }
 
 /// A block of at least `bytes` that this thread has freed.
@@ -98,24 +105,26 @@ pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
     let class = class_above(bytes);
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     let cache = unsafe { cache.as_mut().filter(|cache| !cache.is_busy)? };
-    let bin = cache.bins.get_mut(class)?;
-    if bin.count == 0 || cache.asked > COUNTED {
-        return count_asked(cache);
+    if cache.asked > COUNTED {
+        count_asked(cache);
     }
     begin(&mut cache.is_busy);
-    bin.count -= 1;
-    let block = bin.blocks[bin.count];
-    cache.bytes -= size_of_class(class);
-    cache.asked += bytes;
+    let block = cache.bins.get_mut(class).filter(|bin| bin.count > 0).map(|bin| {
+        bin.count -= 1;
+        bin.blocks[bin.count]
+    });
+    if block.is_some() {
+        cache.bytes -= size_of_class(class);
+        cache.asked += bytes;
+    }
     end(&mut cache.is_busy);
-    Some(block)
+    block
 }
 
-/// Has what was asked for counted, with the request that is not served here.
+/// Has what was asked for counted.
 #[cold]
-fn count_asked(cache: &mut Cache) -> Option<*mut c_void> {
+fn count_asked(cache: &mut Cache) {
     evidence::add(std::mem::take(&mut cache.asked) as u64);
-    None
 }
 
 /// Keeps a block that the program frees, where it is one to be kept. What is not kept is the underlying allocator's.
@@ -130,7 +139,8 @@ pub(crate) unsafe fn put(block: *mut c_void) -> bool {
     // SAFETY: all of glibc's blocks are preceded by their size.
     let header = unsafe { block.cast::<usize>().sub(1).read() };
     let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
-    if !(LARGE..LARGEST).contains(&bytes) || header & MAPPED != 0 {
+    let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
+    if is_odd || !(LARGE..LARGEST).contains(&bytes) {
         return false;
     }
     // SAFETY: the caller's.
@@ -149,19 +159,24 @@ unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
     let size = size_of_class(class);
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     let Some(cache) = (unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) else { return false };
-    let Some(bin) = cache.bins.get_mut(class) else { return false };
-    if bin.blocks[..bin.count].contains(&block) {
-        give_up(format_args!("free(): double free of the block at {block:p}"));
-    }
-    if bin.count == SLOTS || cache.bytes + size > MOST_BYTES {
-        return false;
-    }
     begin(&mut cache.is_busy);
-    bin.blocks[bin.count] = block;
-    bin.count += 1;
-    cache.bytes += size;
+    let has_room = cache.bytes + size <= MOST_BYTES;
+    let is_kept = cache.bins.get_mut(class).is_some_and(|bin| {
+        if bin.blocks[..bin.count].contains(&block) {
+            give_up(format_args!("free(): double free of the block at {block:p}"));
+        }
+        let is_kept = has_room && bin.count < SLOTS;
+        if is_kept {
+            bin.blocks[bin.count] = block;
+            bin.count += 1;
+        }
+        is_kept
+    });
+    if is_kept {
+        cache.bytes += size;
+    }
     end(&mut cache.is_busy);
-    true
+    is_kept
 }
 
 /// The cache of this thread, where it has one and does not end.
@@ -177,6 +192,17 @@ fn begin_cache() -> Option<*mut Cache> {
     if thread::cache() == ENDED || thread::is_inside() {
         return None;
     }
+    if Settings::get().is_some_and(|settings| settings.arena_use == ArenaUse::Never) {
+        thread::set_cache(ENDED);
+        return None;
+    }
+    let kept = Errno::keep();
+    let cache = make_cache();
+    drop(kept);
+    cache
+}
+
+fn make_cache() -> Option<*mut Cache> {
     if !HAS_KEY.load(Ordering::Acquire) {
         // Two threads may come here at once: then one key is of no use.
         KEY.store(threads::key(end_cache)?, Ordering::Relaxed);

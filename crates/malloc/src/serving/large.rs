@@ -111,6 +111,12 @@ pub(crate) unsafe extern "C" fn resize(block: *mut c_void, bytes: usize) -> *mut
         // SAFETY: the caller's; the old block has at least `LARGE` bytes.
         return unsafe { moved(block, underlying::malloc(bytes), bytes) };
     }
+    if alterations::exist()
+        && let Some(old) = known_size(block).filter(|&old| bytes < old)
+    {
+        // SAFETY: the caller's: what is behind the new end is no longer in use.
+        unsafe { alterations::undo(block as usize + bytes..block as usize + old) };
+    }
     match call(lifecycle::serving(), |arena| arena.resize(block as u64, bytes as u64)) {
         Some(Ok(true)) => return block,
         Some(Err(error)) => accuse("realloc()", block, &error),

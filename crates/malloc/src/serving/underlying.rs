@@ -125,7 +125,8 @@ pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
 #[inline]
 pub(crate) fn is_plain_glibc() -> bool {
     // Another allocator may have taken that name as well.
-    is_glibc() && ptr::eq(FREE.get(), __libc_free as Free as *mut c_void)
+    // Elsewhere glibc may tag addresses, so that what precedes a block is out of reach.
+    cfg!(target_arch = "x86_64") && is_glibc() && ptr::eq(FREE.get(), __libc_free as Free as *mut c_void)
 }
 
 /// The mapping that is the block's alone; none where it shares one, or where only the underlying allocator knows.

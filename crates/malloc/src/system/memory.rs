@@ -118,7 +118,11 @@ pub(crate) unsafe fn make_usual(range: Range<usize>, are_joined: bool) {
         if are_joined {
             advise(start, bytes, libc::MADV_HUGEPAGE);
         }
-        libc::syscall(libc::SYS_munlock, start, bytes);
+        // What shares a page with a neighbour may be locked for that.
+        let inner = range.start.next_multiple_of(page)..range.end / page * page;
+        if inner.start < inner.end {
+            libc::syscall(libc::SYS_munlock, inner.start, inner.len());
+        }
     }
 }
 

@@ -112,7 +112,9 @@ fn a_small_block_serves_the_next_of_its_size_and_stream_as_it_is() {
     assert_ne!(of(8, 2), last, "another stream would have to wait for it");
     assert_eq!(of(8, 1), last);
     let kept = pool.blocks();
-    kept.iter().for_each(|block| pool.free(block.address).unwrap());
+    for block in &kept {
+        pool.free(block.address).unwrap();
+    }
     assert_eq!(kept.len(), 5);
     pool.trim().unwrap();
     assert_eq!(pool.stats().reserved, Bytes::ZERO, "what was kept goes back too");

@@ -125,7 +125,8 @@ impl HostPages {
     pub(super) fn close(&mut self, free: &mut FreeRuns, announce: impl FnOnce(Range<u64>)) {
         let page = self.expanse.page().get();
         if let Some(run) = free.ending_at(self.opened) {
-            self.opened = run.start.next_multiple_of(page);
+            let before = std::mem::replace(&mut self.opened, run.start.next_multiple_of(page));
+            self.residency.clear(self.opened..before);
         }
         self.shrink(announce);
         let runs: Vec<Range<u64>> = free.iter().collect();

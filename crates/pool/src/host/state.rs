@@ -247,7 +247,7 @@ impl State {
         self.pages.stamp(range.clone(), self.clock.now());
         let bytes = range.end - range.start;
         if self.options.decay.is_zero() && !self.plan_range.contains(range.start) {
-            self.pages.purge_range(range.clone(), u32::MAX);
+            self.pages.purge_freed(range.clone());
         }
         match self.plan_range.offset(range.start).zip(self.plans.current()) {
             Some((offset, served)) => served.slots.block(offset, offset + bytes, false),

@@ -44,7 +44,7 @@ impl<S: Source> Source for NamedStreams<S> {
     }
 
     fn now(&self) -> Duration {
-        self.source.now()
+        self.0.now()
     }
 
     fn calls(&self) -> Calls {

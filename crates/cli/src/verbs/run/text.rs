@@ -59,7 +59,7 @@ fn block(summary: &Summary) -> Vec<String> {
     }
     let large = match summary.large.allocations {
         0 if summary.large.asked_before_bytes > 0 => {
-            format!("large blocks stayed with {}: the arena would save no faults", summary.below)
+            format!("large blocks stayed with {}", summary.below)
         }
         0 => "no large blocks".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),

@@ -25,6 +25,8 @@ int main(void) {
             if (way == 1) CHECK(madvise(block, SIZE, MADV_DONTFORK) == 0);
             if (way == 2) CHECK(mlock(block, SIZE / 4) == 0 || errno == ENOMEM || errno == EPERM);
             if (way == 3) CHECK(mprotect(block + 4096, 4096, PROT_NONE) == 0);
+            if (round % 3 == 1) block = realloc(block, SIZE / 2);
+            if (way == 0 && round % 3 == 1) CHECK(mprotect(block, SIZE / 2, PROT_READ | PROT_WRITE) == 0);
             free(HIDE(block));
             block = malloc(SIZE);
             CHECK(block);

@@ -72,6 +72,13 @@ impl HostPages {
         }
     }
 
+    /// Gives back whole pages of a range that was freed just now, unless pages are to be there before they are touched.
+    pub(in crate::host) fn purge_freed(&mut self, range: Range<u64>) {
+        if !self.is_prefaulted {
+            self.purge_range(range, u32::MAX);
+        }
+    }
+
     /// Gives `free` memory back that was not in use since `since`.
     pub(in crate::host) fn purge(&mut self, free: &FreeRuns, since: u32) -> u64 {
         free.iter().map(|run| self.purge_range(run, since)).sum()
