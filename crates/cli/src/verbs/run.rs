@@ -149,7 +149,8 @@ impl Prepared {
             let children = if foreign.is_harmed() { "" } else { "; programs that it starts are served" };
             console.say(format!("note: {name} {}: it runs without Lowtide{children}", foreign.reason()));
         }
-        if is_host && !foreign.is_some_and(Foreign::is_harmed) {
+        let is_host = is_host && !foreign.is_some_and(Foreign::is_harmed);
+        if is_host {
             let library = library::find(injection.as_deref())?;
             let equipment = Equipment::new(&options, &library, Surroundings::of_process())?;
             for warning in equipment.warnings {

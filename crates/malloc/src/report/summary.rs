@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lowtide_core::options::ArenaUse;
 use lowtide_memory::system::files::own;
 use lowtide_pool::{HostArena, HostStats};
 use serde::Serialize;
@@ -57,9 +58,14 @@ struct Large {
     misses: u64,
     peak_live_bytes: u64,
     held_bytes: u64,
+    /// Who served them: `arena`; `underlying` where the arena was not needed; `off` where nobody wants it.
+    by: &'static str,
     /// What was asked for before the arena was made, if it was.
     asked_before_bytes: u64,
 }
+
+/// A process that asked for so many bytes in large blocks has something to tell, whoever served them.
+const WORTH_TELLING: u64 = 64 << 20;
 
 /// Whether it is being written, or was.
 static BEGUN: AtomicBool = AtomicBool::new(false);
@@ -72,7 +78,8 @@ pub(crate) fn is_wanted() -> bool {
 
 /// Whether there is anything to report: programs start others by the thousand that do nothing to speak of.
 fn is_worth_it(settings: &Settings) -> bool {
-    let did = lifecycle::arena().is_some() || faults::marked() > 0 || marks::are_any();
+    let had_large = lifecycle::arena().is_some() || evidence::asked() >= WORTH_TELLING;
+    let did = had_large || faults::marked() > 0 || marks::are_any();
     let went_wrong = lifecycle::reason().is_some() || !settings.warnings.is_empty();
     did || went_wrong || settings.runner.is_none_or(|runner| runner == std::os::unix::process::parent_id())
 }
@@ -161,6 +168,15 @@ fn stats() -> Option<HostStats> {
     }
 }
 
+fn served_by() -> &'static str {
+    let is_off = || Settings::get().is_some_and(|settings| settings.arena_use == ArenaUse::Never);
+    match lifecycle::arena() {
+        Some(_) => "arena",
+        None if is_off() => "off",
+        None => "underlying",
+    }
+}
+
 fn large(stats: &HostStats) -> Large {
     Large {
         allocations: stats.allocations,
@@ -169,5 +185,6 @@ fn large(stats: &HostStats) -> Large {
         peak_live_bytes: stats.peak_live.get(),
         held_bytes: stats.resident.get(),
         asked_before_bytes: evidence::asked(),
+        by: served_by(),
     }
 }

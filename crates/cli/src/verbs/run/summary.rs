@@ -79,6 +79,7 @@ pub(crate) struct Large {
     pub misses: u64,
     pub peak_live_bytes: u64,
     pub held_bytes: u64,
+    pub by: String,
     pub asked_before_bytes: u64,
 }
 

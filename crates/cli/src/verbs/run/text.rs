@@ -58,8 +58,9 @@ fn block(summary: &Summary) -> Vec<String> {
         say("faults", text);
     }
     let large = match summary.large.allocations {
+        0 if summary.large.by == "off" => "the arena is off for it".to_owned(),
         0 if summary.large.asked_before_bytes > 0 => {
-            format!("large blocks stayed with {}", summary.below)
+            format!("large blocks stayed with {}: they fault little again", summary.below)
         }
         0 => "no large blocks".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),
@@ -173,6 +174,17 @@ mod tests {
                 "  huge pages   92.0% of 100 B",
             ]
         );
+    }
+
+    #[test]
+    fn who_served_large_blocks_is_said_where_that_was_not_the_arena() {
+        let line = |by: &str, asked: u64| {
+            let large = Large { by: by.to_owned(), asked_before_bytes: asked, ..Large::default() };
+            block(&Summary { large, below: "glibc".to_owned(), ..Summary::default() }).pop().unwrap()
+        };
+        assert!(line("underlying", 1).ends_with("large blocks stayed with glibc: they fault little again"));
+        assert!(line("off", 1).ends_with("the arena is off for it"));
+        assert!(line("underlying", 0).ends_with("no large blocks"));
     }
 
     #[test]
