@@ -2,11 +2,11 @@
 //! used.
 
 mod executable;
-mod foreign;
 mod imported;
 mod python;
 pub(crate) mod resources;
 mod signals;
+mod unserved;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -19,10 +19,10 @@ use lowtide_memory::{Placement, process};
 
 use crate::{Answer, Failure};
 use executable::failure;
-pub(crate) use foreign::Foreign;
 pub(crate) use imported::Imported;
 pub(crate) use python::{INSTALL, injection};
 pub(crate) use signals::{Heard, Hearing, KeptBack, of_program};
+pub(crate) use unserved::Unserved;
 
 /// A program, and what it is told by variables.
 #[derive(Clone)]

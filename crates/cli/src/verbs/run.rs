@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::atomic_file::Target;
 use crate::console::show;
 use crate::options::{InForce, OptionArguments};
-use crate::program::{self, Ended, Foreign, Imported, KeptBack, Program, Ready, injection};
+use crate::program::{self, Ended, Imported, KeptBack, Program, Ready, Unserved, injection};
 use crate::{Answer, Console, Failure};
 use compare::{Comparison, Used};
 use host::{Equipment, Surroundings, handed_on};
@@ -143,13 +143,13 @@ impl Prepared {
             Err(_) if parts == ["host"] => None,
             found => Some(found?),
         };
-        let foreign = if is_host { Foreign::of(program.name()) } else { None };
-        if let Some(foreign) = foreign {
+        let unserved = if is_host { Unserved::of(program.name()) } else { None };
+        if let Some(unserved) = unserved {
             let name = show::path(Path::new(program.name()));
-            let children = if foreign.is_harmed() { "" } else { "; programs that it starts are served" };
-            console.say(format!("note: {name} {}: it runs without Lowtide{children}", foreign.reason()));
+            let children = if unserved.must_not_preload() { "" } else { "; programs that it starts are served" };
+            console.say(format!("note: {name} {}: it runs without Lowtide{children}", unserved.reason()));
         }
-        let is_host = is_host && !foreign.is_some_and(Foreign::is_harmed);
+        let is_host = is_host && !unserved.is_some_and(Unserved::must_not_preload);
         if is_host {
             let library = library::find(injection.as_deref())?;
             let equipment = Equipment::new(&options, &library, Surroundings::of_process())?;

@@ -40,7 +40,7 @@ pub unsafe extern "C" fn mprotect(start: *mut c_void, bytes: usize, protection: 
 /// As of the C library.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
-    if !is_passing(advice) {
+    if !is_about_contents(advice) {
         note(start, bytes);
     }
     // SAFETY: the caller's.
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn mlock2(start: *const c_void, bytes: usize, flags: c_uin
 }
 
 /// Whether advice is about what is in the pages now, and not about the pages.
-fn is_passing(advice: c_int) -> bool {
+fn is_about_contents(advice: c_int) -> bool {
     matches!(
         advice,
         libc::MADV_DONTNEED

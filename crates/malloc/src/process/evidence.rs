@@ -44,7 +44,7 @@ pub(crate) fn expect_steps() {
     }
 }
 
-/// The program has asked for so many bytes of large blocks, for which nobody was to decide.
+/// The program has asked for so many bytes in large blocks that its threads had kept.
 pub(crate) fn add(bytes: u64) {
     ASKED.fetch_add(bytes, Ordering::Relaxed);
 }
@@ -80,9 +80,15 @@ fn faults_in_again(asked: u64) -> bool {
     let kept = Errno::keep();
     let uncancelled = Uncancelled::begin();
     let faulted = process::usage().minor * page_size() as u64;
-    let resident = process::resident().unwrap_or(u64::MAX);
+    let resident = process::resident();
     drop(uncancelled);
     drop(kept);
+    let Some(resident) = resident else {
+        // What only grows cannot be told from what is faulted in again.
+        NEXT.store(u64::MAX, Ordering::Relaxed);
+        COUNTING.store(false, Ordering::Release);
+        return false;
+    };
     let since = |last: &AtomicU64, now: u64| now.saturating_sub(last.swap(now, Ordering::Relaxed));
     let is_first = LAST_FAULTED.load(Ordering::Relaxed) == 0;
     let asked_since = since(&LAST_ASKED, asked);

@@ -60,7 +60,7 @@ fn block(summary: &Summary) -> Vec<String> {
     let large = match summary.large.allocations {
         0 if summary.large.by == "off" => "the arena is off for it".to_owned(),
         0 if summary.large.asked_before_bytes > 0 => {
-            format!("large blocks stayed with {}: they fault little again", summary.below)
+            format!("large blocks stayed with {}: few of their pages are faulted in again", summary.below)
         }
         0 => "no large blocks".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),
@@ -182,7 +182,9 @@ mod tests {
             let large = Large { by: by.to_owned(), asked_before_bytes: asked, ..Large::default() };
             block(&Summary { large, below: "glibc".to_owned(), ..Summary::default() }).pop().unwrap()
         };
-        assert!(line("underlying", 1).ends_with("large blocks stayed with glibc: they fault little again"));
+        assert!(
+            line("underlying", 1).ends_with("large blocks stayed with glibc: few of their pages are faulted in again")
+        );
         assert!(line("off", 1).ends_with("the arena is off for it"));
         assert!(line("underlying", 0).ends_with("no large blocks"));
     }

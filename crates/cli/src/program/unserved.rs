@@ -12,7 +12,7 @@ use super::executable;
 
 /// Why the library stays out of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Foreign {
+pub(crate) enum Unserved {
     /// It brings its own `malloc`, which has to come first.
     Sanitized,
     /// Its C library is musl.
@@ -20,17 +20,17 @@ pub(crate) enum Foreign {
     /// No loader reads `LD_PRELOAD` for it.
     Static,
     /// It is for 32 bits.
-    Narrow,
+    For32Bits,
 }
 
-impl Foreign {
+impl Unserved {
     /// What there is about the program that is run for `name`, where anything is; what is no ELF file has an interpreter of its own.
     pub fn of(name: &OsStr) -> Option<Self> {
         of_file(&executable::find(name).ok()?)
     }
 
     /// Whether it must not be started with the library; the others only take no notice of it, and programs that they start may be served.
-    pub fn is_harmed(self) -> bool {
+    pub fn must_not_preload(self) -> bool {
         matches!(self, Self::Sanitized | Self::Musl)
     }
 
@@ -40,15 +40,15 @@ impl Foreign {
             Self::Sanitized => "is built with a sanitizer, which has a malloc of its own",
             Self::Musl => "is linked with musl and not with glibc",
             Self::Static => "is linked statically",
-            Self::Narrow => "is a program for 32 bits",
+            Self::For32Bits => "is a program for 32 bits",
         }
     }
 }
 
-fn of_file(path: &Path) -> Option<Foreign> {
+fn of_file(path: &Path) -> Option<Unserved> {
     let cache = ReadCache::new(File::open(path).ok()?);
     if object::FileKind::parse(&cache).ok()? == object::FileKind::Elf32 {
-        return Some(Foreign::Narrow);
+        return Some(Unserved::For32Bits);
     }
     let file = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
     let (endian, headers) = (file.endian(), file.elf_program_headers());
@@ -57,10 +57,10 @@ fn of_file(path: &Path) -> Option<Foreign> {
     let Some(loader) = loader else {
         // A loader that is run as a program preloads what it is told to.
         let has_name = libraries.iter().any(|entry| entry.tag(endian) == elf::DT_SONAME);
-        return (!has_name).then_some(Foreign::Static);
+        return (!has_name).then_some(Unserved::Static);
     };
     if contains(loader, b"ld-musl") {
-        return Some(Foreign::Musl);
+        return Some(Unserved::Musl);
     }
     let strings = file
         .elf_section_table()
@@ -75,7 +75,7 @@ fn of_file(path: &Path) -> Option<Foreign> {
             .iter()
             .any(|known| name.starts_with(known))
     };
-    names.any(is_sanitizer).then_some(Foreign::Sanitized)
+    names.any(is_sanitizer).then_some(Unserved::Sanitized)
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_program_and_a_script_are_not_foreign() {
-        assert_eq!(Foreign::of(OsStr::new("sh")), None);
+    fn an_ordinary_program_and_a_script_are_served() {
+        assert_eq!(Unserved::of(OsStr::new("sh")), None);
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in [("script", &b"#!/bin/sh\n"[..]), ("broken", b"\x7fELF\x02\x01\x01"), ("empty", b"")] {
             let path = folder.path().join(name);
