@@ -1,5 +1,5 @@
-"""Builds the wheel: maturin makes the module, and this puts the library beside it that `lowtide run` loads before a
-program. Run as a script, it makes the library alone."""
+"""Builds the wheel: maturin makes the module, and this puts the libraries beside it that `lowtide run` loads before a
+program. Run as a script, it makes the libraries alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / "python" / "lowtide" / "liblowtide_malloc.so"
+PLACE = ROOT / "python" / "lowtide"
+# The one that goes under a program, and the one that it opens.
+LIBRARIES = {"lowtide-malloc": "liblowtide_malloc.so", "lowtide-serving": "liblowtide_serving.so"}
 
 
 def settle() -> None:
@@ -20,43 +22,46 @@ def settle() -> None:
         subprocess.run(["cargo", "update", "--workspace", "--quiet"], cwd=ROOT, check=True)
 
 
-def make_library() -> None:
-    """Builds the library and puts it into the package. There is none but for Linux."""
+def make_libraries() -> None:
+    """Builds the libraries and puts them into the package. There are none but for Linux."""
     settle()
     if not sys.platform.startswith("linux"):
         return
-    command = ["cargo", "build", "--release", "--locked", "--package", "lowtide-malloc"]
+    packages = [word for package in LIBRARIES for word in ("--package", package)]
+    command = ["cargo", "build", "--release", "--locked", *packages]
     done = subprocess.run(
         [*command, "--message-format=json-render-diagnostics"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
     messages = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    made = [name for message in messages for name in message.get("filenames", []) if name.endswith(PLACE.name)]
-    if not made:
-        raise RuntimeError(f"cargo made no {PLACE.name}")
-    PLACE.unlink(missing_ok=True)
-    shutil.copyfile(made[-1], PLACE)
-    PLACE.chmod(0o755)
-    if strip := shutil.which("strip"):
-        subprocess.run([strip, "--strip-debug", str(PLACE)], check=False)
+    made = {Path(name).name: name for message in messages for name in message.get("filenames", [])}
+    for library in LIBRARIES.values():
+        if library not in made:
+            raise RuntimeError(f"cargo made no {library}")
+        place = PLACE / library
+        place.unlink(missing_ok=True)
+        shutil.copyfile(made[library], place)
+        place.chmod(0o755)
+        if strip := shutil.which("strip"):
+            subprocess.run([strip, "--strip-debug", str(place)], check=False)
 
 
 def build_wheel(
     wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
 ) -> str:
-    """The wheel, with the library."""
+    """The wheel, with the libraries."""
     import maturin
 
-    make_library()
+    make_libraries()
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(
     wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
 ) -> str:
-    """A wheel that leads to this folder, in which the library then is."""
+    """A wheel that leads to this folder, in which the libraries then are."""
     import maturin
 
-    make_library()
+    make_libraries()
     return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
 
 
@@ -68,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 if __name__ == "__main__":
-    make_library()
+    make_libraries()

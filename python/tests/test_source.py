@@ -38,8 +38,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def test_what_makes_the_wheel_is_there(source: dict[str, bytes]) -> None:
     for path in ("python/backend.py", "pyproject.toml", "Cargo.lock", "crates/python/Cargo.toml"):
         assert path in source, path
-    own = (path for path in (ROOT / "crates/malloc").rglob("*") if path.suffix in (".rs", ".toml"))
-    for path in own:
+    folders = (ROOT / "crates" / name for name in ("malloc", "serving"))
+    for path in (path for folder in folders for path in folder.rglob("*") if path.suffix in (".rs", ".toml")):
         assert path.relative_to(ROOT).as_posix() in source, path
 
 

@@ -8,7 +8,7 @@ use crate::repository::Repository;
 use crate::step::Passed;
 
 /// The crates from the bottom up, without the `lowtide-` that their packages begin with.
-const LAYERS: [(&str, u8); 13] = [
+const LAYERS: [(&str, u8); 14] = [
     ("core", 0),
     ("plan", 1),
     ("formats", 1),
@@ -19,7 +19,8 @@ const LAYERS: [(&str, u8); 13] = [
     ("replay", 4),
     ("fit", 4),
     ("watch", 4),
-    ("malloc", 5),
+    ("malloc", 1),
+    ("serving", 5),
     ("cli", 5),
     ("python", 6),
 ];

@@ -121,7 +121,9 @@ impl Environment {
         let [wheel] = &wheels(folder)[..] else { anyhow::bail!("maturin made not one wheel\n{}", output.trim_end()) };
         let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ensure!(name.contains("-cp311-abi3-"), "`{name}` is not for every Python from 3.11 on");
-        ensure!(self.holds(wheel, "lowtide/liblowtide_malloc.so"), "`{name}` has not the library that `run` loads");
+        for library in ["lowtide/liblowtide_malloc.so", "lowtide/liblowtide_serving.so"] {
+            ensure!(self.holds(wheel, library), "`{name}` has not the library `{library}`, which `run` needs");
+        }
         Ok(wheel.clone())
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::repository::Repository;
 use crate::step::Passed;
 
-const UNSAFE_CRATES: [&str; 3] = ["crates/memory", "crates/malloc", "crates/python"];
+const UNSAFE_CRATES: [&str; 4] = ["crates/memory", "crates/malloc", "crates/serving", "crates/python"];
 
 /// How an exception from the lint is written.
 const EXCEPTIONS: [&str; 2] = ["allow(unsafe_code", "expect(unsafe_code"];

@@ -26,6 +26,7 @@ mod explanation;
 mod lifetime;
 pub mod options;
 mod plan;
+pub mod preload;
 mod problem;
 pub mod random;
 pub mod ranges;

@@ -1,18 +1,16 @@
-//! The library that goes under a program's own `malloc` by `LD_PRELOAD`. Blocks of 32 KiB and more come from one arena
-//! that learns the program's steps; smaller ones stay with the underlying allocator, at the price of one comparison.
+//! The library that goes under a program's own `malloc` by `LD_PRELOAD`. Most programs end soon and ask for little, so this library is as
+//! small as can be: a table of functions, which at first lead to the underlying allocator. Where a program asks for much in large blocks,
+//! or marks its steps, the library that serves is opened, and takes the places in the table.
 //!
-//! `serving` is what the program calls and who serves it, `process` what happens to a process from its start to its end,
-//! `service` the thread that works beside the program, `report` what is said and written. Only `system` calls the system.
+//! Nothing here allocates or panics, and of the standard library only what needs neither is used: every function that is linked in is paid
+//! for by every process.
 
 #![cfg_attr(test, allow(dead_code, non_snake_case, reason = "tests call single parts and stand in for nobody"))]
 
-mod process;
-mod report;
-mod service;
-mod serving;
-mod settings;
-mod system;
-
-/// The library's own memory comes straight from the underlying allocator, so that the arena never serves itself.
-#[cfg_attr(not(test), global_allocator)]
-static OWN: serving::underlying::Own = serving::underlying::Own;
+mod dlopen;
+mod entries;
+mod first;
+mod loader;
+mod opening;
+mod start;
+mod underlying;

@@ -1,10 +1,11 @@
-//! The library that serves a program's memory: where it is, and how it gets into the program.
+//! The library that goes under a program: where it is, and how it gets there. The one that serves lies beside it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use lowtide_core::options::LIBRARY;
+use lowtide_core::preload::SERVING;
 
 use crate::Failure;
 use crate::console::show;
@@ -23,15 +24,20 @@ pub(crate) fn find(injection: Option<&Path>) -> Result<PathBuf, Failure> {
             }
             path
         }
-        None => places(injection).into_iter().find(|path| path.is_file()).ok_or_else(|| {
-            let message = format!("the library {FILE} was not found");
+        None => places(injection).into_iter().find(|path| is_whole(path)).ok_or_else(|| {
+            let message = format!("the libraries {FILE} and {SERVING} were not found");
             Failure::usage(
                 message,
-                format!("`cargo build --release` makes it beside the program; {} names another", LIBRARY.variable()),
+                format!("`cargo build --release` makes them beside the program; {} names another", LIBRARY.variable()),
             )
         })?,
     };
     std::path::absolute(&path).map_err(|error| Failure::access(show::path(&path), "open", error))
+}
+
+/// Whether the library is there, and beside it the one that it opens.
+fn is_whole(path: &Path) -> bool {
+    path.is_file() && path.with_file_name(SERVING).is_file()
 }
 
 fn places(injection: Option<&Path>) -> Vec<PathBuf> {

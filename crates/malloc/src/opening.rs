@@ -1,0 +1,178 @@
+//! Opens the library that serves, once: where the program marks steps or wants the arena, at once, and otherwise when it has asked for so much
+//! in large blocks that the cost is nothing to it. A process with one thread opens it itself. In others a thread does, because whoever asks
+//! for memory may hold a lock that one of them waits for while it opens a library too.
+
+#![expect(unsafe_code, reason = "asks the loader for a library, and calls what is in it")]
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::{MaybeUninit, transmute};
+use std::ptr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use lowtide_core::preload::{ATTACH, Attach, Opening, SERVING, VERSION};
+
+use crate::entries::TABLE;
+use crate::first::{errno, set_errno};
+use crate::{loader, start, underlying};
+
+/// How many bytes have to be asked for in large blocks. One that is refused is not to count for more than all others.
+const WORTH: u64 = 64 << 20;
+
+const CLOSED: u8 = 0;
+const OPENING: u8 = 1;
+/// It is open.
+const OPEN: u8 = 2;
+/// It cannot be opened, or is not to be.
+const RULED_OUT: u8 = 3;
+static PHASE: AtomicU8 = AtomicU8::new(CLOSED);
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+/// How long a fork waits for another thread that is opening the library, in steps of [`NAP`].
+const PATIENCE: u32 = 2000;
+static NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 500_000 };
+
+/// The program asks for a large block of `bytes`: whether the library has just been opened for it.
+#[inline]
+pub(crate) fn is_due(bytes: usize) -> bool {
+    let bytes = (bytes as u64).min(WORTH);
+    ASKED.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes) >= WORTH
+        && PHASE.load(Ordering::Relaxed) == CLOSED
+        && open()
+}
+
+/// Opens it now, unless that was done or ruled out; whether it is open.
+#[cold]
+pub(crate) fn now() -> bool {
+    if begin() {
+        finish();
+    }
+    PHASE.load(Ordering::Acquire) == OPEN
+}
+
+/// It is not to be opened any more.
+pub(crate) fn rule_out() {
+    let _ = PHASE.compare_exchange(CLOSED, RULED_OUT, Ordering::AcqRel, Ordering::Relaxed);
+}
+
+#[cold]
+fn open() -> bool {
+    if has_one_thread() {
+        return now();
+    }
+    if begin() {
+        let kept = errno();
+        // SAFETY: the handler lives as long as the program.
+        unsafe { libc::pthread_atfork(Some(wait), None, Some(forget)) };
+        if !launch() {
+            PHASE.store(RULED_OUT, Ordering::Release);
+        }
+        set_errno(kept);
+    }
+    false
+}
+
+fn begin() -> bool {
+    PHASE.compare_exchange(CLOSED, OPENING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+fn finish() {
+    let kept = errno();
+    let phase = if attach() { OPEN } else { RULED_OUT };
+    PHASE.store(phase, Ordering::Release);
+    set_errno(kept);
+}
+
+/// Before a fork: a library that is half open is of no use to the child, nor is the loader's lock.
+unsafe extern "C" fn wait() {
+    let mut patience = PATIENCE;
+    while PHASE.load(Ordering::Acquire) == OPENING && patience > 0 {
+        // SAFETY: sleeps for that time. The C library's own function would let the thread be cancelled here.
+        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const NAP, ptr::null_mut::<libc::timespec>()) };
+        patience -= 1;
+    }
+}
+
+/// In a forked child, whoever was opening it is gone.
+unsafe extern "C" fn forget() {
+    let _ = PHASE.compare_exchange(OPENING, RULED_OUT, Ordering::AcqRel, Ordering::Relaxed);
+}
+
+/// Whether this process has one thread. The C library knows of those that it has started.
+fn has_one_thread() -> bool {
+    unsafe extern "C" {
+        static __libc_single_threaded: c_char;
+    }
+    // SAFETY: a flag of the C library, which only it writes.
+    unsafe { (&raw const __libc_single_threaded).read_volatile() != 0 }
+}
+
+/// Has a thread open it, which takes no signals, and for which nobody waits. False where the system refuses.
+fn launch() -> bool {
+    extern "C" fn run(_: *mut c_void) -> *mut c_void {
+        finish();
+        ptr::null_mut()
+    }
+    // SAFETY: sets of signals and the attributes are made before they are used; the thread has nothing of this one's.
+    unsafe {
+        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let mut attributes = MaybeUninit::uninit();
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+        let mut thread = MaybeUninit::uninit();
+        let failed = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, ptr::null_mut());
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        failed == 0
+    }
+}
+
+/// Opens the library and lets it take the places in the table. Where it is out of reach, as in another root, or is of another version, the
+/// underlying allocator goes on serving.
+fn attach() -> bool {
+    let Some(underlying) = underlying::known() else { return false };
+    let opening = Opening {
+        version: VERSION,
+        entries: &raw const TABLE,
+        underlying,
+        start: start::found(ASKED.load(Ordering::Relaxed)),
+    };
+    let mut path = [0; libc::PATH_MAX as usize];
+    // SAFETY: the functions are of these types; the path ends in a zero.
+    unsafe {
+        let open = loader::next(c"dlopen");
+        if open.is_null() || !beside(&mut path) {
+            return false;
+        }
+        let open = transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(open);
+        let library = open(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        if library.is_null() {
+            return false;
+        }
+        let attach = libc::dlsym(library, ATTACH.as_ptr());
+        !attach.is_null() && transmute::<*mut c_void, Attach>(attach)(&raw const opening) == 0
+    }
+}
+
+/// Where the other library is: in the folder of this one.
+unsafe fn beside(path: &mut [c_char; libc::PATH_MAX as usize]) -> bool {
+    let mut own = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: asks for where a static of this library lies; a name ends in a zero, and both texts fit.
+    unsafe {
+        if libc::dladdr((&raw const TABLE).cast(), own.as_mut_ptr()) == 0 {
+            return false;
+        }
+        let name = own.assume_init().dli_fname;
+        let slash = libc::strrchr(name, c_int::from(b'/'));
+        let folder = if slash.is_null() { 0 } else { slash.offset_from(name) as usize + 1 };
+        if folder + SERVING.len() >= path.len() {
+            return false;
+        }
+        let path = path.as_mut_ptr();
+        path.copy_from_nonoverlapping(name, folder);
+        path.add(folder).copy_from_nonoverlapping(SERVING.as_ptr().cast(), SERVING.len());
+        path.add(folder + SERVING.len()).write(0);
+    }
+    true
+}

@@ -1,0 +1,124 @@
+//! Whether the arena would serve this program better than the underlying allocator does. It saves page faults: those on memory that the
+//! program had before, gave back, and faults in again. A program that marks its steps has them planned; any other has to show such faults
+//! first. One that shows none is left to the underlying allocator, as if Lowtide were not there.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use lowtide_core::options::ArenaUse;
+use lowtide_memory::process::Uncancelled;
+
+use crate::settings::Settings;
+use crate::system::errno::Errno;
+use crate::system::memory::page_size;
+use crate::system::process;
+
+/// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or
+/// one file never gets there, and pays nothing for it.
+const WORTH: u64 = 4 << 20;
+
+/// Faults are counted after so many bytes of large blocks, and ever less often where there are few.
+const WINDOW: u64 = 64 << 20;
+const LONGEST_WINDOW: u64 = 4 << 30;
+
+/// Where this part of the bytes that were asked for is faulted in again, in so many windows in a row, the arena is worth it.
+const PART: u64 = 8;
+const WINDOWS: u32 = 2;
+
+/// Whether the program will mark its steps, or does so already.
+static MARKS_STEPS: AtomicBool = AtomicBool::new(false);
+/// How many bytes were asked for, and how many it takes until faults are counted.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+static NEXT: AtomicU64 = AtomicU64::new(WORTH);
+/// Whether somebody is counting.
+static COUNTING: AtomicBool = AtomicBool::new(false);
+/// What was seen last time: bytes asked for, bytes faulted in, bytes resident; and in how many windows in a row there was enough.
+static LAST_ASKED: AtomicU64 = AtomicU64::new(0);
+static LAST_FAULTED: AtomicU64 = AtomicU64::new(0);
+static LAST_RESIDENT: AtomicU64 = AtomicU64::new(0);
+static ENOUGH: AtomicU32 = AtomicU32::new(0);
+
+/// So many bytes were asked for before anybody served. Faults are counted from now on.
+pub(crate) fn begin(asked: u64) {
+    ASKED.store(asked, Ordering::Relaxed);
+    NEXT.store(asked.max(WORTH), Ordering::Relaxed);
+}
+
+/// The program marks its steps.
+pub(crate) fn expect_steps() {
+    if !MARKS_STEPS.swap(true, Ordering::Relaxed) {
+        NEXT.store(WORTH, Ordering::Relaxed);
+    }
+}
+
+/// The program has asked for so many bytes in large blocks that its threads had kept.
+pub(crate) fn add(bytes: u64) {
+    ASKED.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// The program asks for a large block of `bytes`: whether the arena is to be made for it.
+#[inline]
+pub(crate) fn is_enough(bytes: u64) -> bool {
+    // One that is refused is not to count for more than all others.
+    let bytes = bytes.min(WINDOW);
+    let asked = ASKED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    asked >= NEXT.load(Ordering::Relaxed) && decide(asked)
+}
+
+#[cold]
+fn decide(asked: u64) -> bool {
+    let Some(settings) = Settings::get() else { return false };
+    match settings.arena_use {
+        ArenaUse::Always => true,
+        ArenaUse::Auto if MARKS_STEPS.load(Ordering::Relaxed) => true,
+        ArenaUse::Auto => faults_in_again(asked),
+        ArenaUse::Never => {
+            NEXT.store(u64::MAX, Ordering::Relaxed);
+            false
+        }
+    }
+}
+
+/// Whether much of what was asked for since the last time was faulted in without more being resident.
+fn faults_in_again(asked: u64) -> bool {
+    if COUNTING.swap(true, Ordering::Acquire) {
+        return false;
+    }
+    let kept = Errno::keep();
+    let uncancelled = Uncancelled::begin();
+    let faulted = process::usage().minor * page_size() as u64;
+    let resident = process::resident();
+    drop(uncancelled);
+    drop(kept);
+    let Some(resident) = resident else {
+        // What only grows cannot be told from what is faulted in again.
+        NEXT.store(u64::MAX, Ordering::Relaxed);
+        COUNTING.store(false, Ordering::Release);
+        return false;
+    };
+    let since = |last: &AtomicU64, now: u64| now.saturating_sub(last.swap(now, Ordering::Relaxed));
+    let is_first = LAST_FAULTED.load(Ordering::Relaxed) == 0;
+    let asked_since = since(&LAST_ASKED, asked);
+    let again = since(&LAST_FAULTED, faulted).saturating_sub(since(&LAST_RESIDENT, resident));
+    let has_enough = !is_first && again >= asked_since / PART;
+    let windows = if has_enough { ENOUGH.load(Ordering::Relaxed) + 1 } else { 0 };
+    ENOUGH.store(windows, Ordering::Relaxed);
+    let window = if is_first || has_enough { WINDOW } else { (2 * asked_since).clamp(WINDOW, LONGEST_WINDOW) };
+    if !MARKS_STEPS.load(Ordering::Relaxed) {
+        NEXT.store(asked.saturating_add(window), Ordering::Relaxed);
+    }
+    COUNTING.store(false, Ordering::Release);
+    windows >= WINDOWS
+}
+
+/// How many bytes were asked for in large blocks before there was an arena.
+pub(crate) fn asked() -> u64 {
+    ASKED.load(Ordering::Relaxed)
+}
+
+/// In a forked child nobody is counting, and its faults begin at none.
+pub(crate) fn forget() {
+    COUNTING.store(false, Ordering::Relaxed);
+    LAST_FAULTED.store(0, Ordering::Relaxed);
+    ENOUGH.store(0, Ordering::Relaxed);
+    NEXT.store(ASKED.load(Ordering::Relaxed).saturating_add(WORTH), Ordering::Relaxed);
+}

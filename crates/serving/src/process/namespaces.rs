@@ -1,0 +1,43 @@
+//! Calls that the system refuses to a process with several threads: `unshare` of some namespaces, and `setns`. A program that has one thread
+//! does not know of the service's, so that ends first, as before a fork.
+
+#![expect(unsafe_code, reason = "stands in for the C library's functions")]
+
+use std::ffi::c_int;
+
+use lowtide_memory::process::Uncancelled;
+
+use crate::service;
+use crate::system::errno::Errno;
+use crate::system::process;
+
+/// Leaves what the process shares with others.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    // SAFETY: the caller's.
+    alone(|| unsafe { process::unshare(flags) })
+}
+
+/// Joins another namespace.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
+    // SAFETY: the caller's.
+    alone(|| unsafe { process::setns(file, kind) })
+}
+
+fn alone(call: impl FnOnce() -> c_int) -> c_int {
+    let kept = Errno::keep();
+    let uncancelled = Uncancelled::begin();
+    service::pause();
+    drop(uncancelled);
+    drop(kept);
+    let outcome = call();
+    let kept = Errno::keep();
+    service::resume();
+    drop(kept);
+    outcome
+}

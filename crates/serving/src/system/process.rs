@@ -1,0 +1,176 @@
+//! This process: its number, its clock, its limits, its forks and its end.
+
+#![expect(unsafe_code, reason = "calls the system, and hands it functions to call")]
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::ptr;
+use std::time::Duration;
+
+use super::errno::Errno;
+use super::memory::page_size;
+
+unsafe extern "C" {
+    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
+}
+
+/// The number of this process, also where it has another's memory.
+pub(crate) fn number() -> i32 {
+    rustix::process::getpid().as_raw_pid()
+}
+
+/// A clock that goes on.
+pub(crate) fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the time there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// How long this process has been there, by the system's count, which is in hundredths of a second; none where it does not say.
+pub(crate) fn age() -> Option<Duration> {
+    /// The field with the moment at which the process began, counted from behind the name, which may have any characters.
+    const BEGAN: usize = 19;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks: u64 = fields.split(' ').nth(BEGAN)?.parse().ok()?;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the time there, and reads a constant of the system.
+    let per_second = unsafe {
+        libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time);
+        u64::try_from(libc::sysconf(libc::_SC_CLK_TCK)).ok()?
+    };
+    let began = Duration::from_nanos(ticks.checked_mul(1_000_000_000)?.checked_div(per_second)?);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).checked_sub(began)
+}
+
+/// What the process has used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Faults for which nothing was read from a disk.
+    pub(crate) minor: u64,
+    /// Seconds in the program.
+    pub(crate) user: f64,
+    /// Seconds in the system.
+    pub(crate) system: f64,
+}
+
+/// What the process has used until now.
+pub(crate) fn usage() -> Usage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: writes the counts there; all zeros are counts too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Usage { minor: usage.ru_minflt as u64, user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
+}
+
+/// How many bytes of the process are resident; none where the system does not say.
+pub(crate) fn resident() -> Option<u64> {
+    let mut text = [0_u8; 128];
+    // SAFETY: reads at most as much as there is room for, from a file that is this call's alone.
+    let length = unsafe {
+        let file = libc::open(c"/proc/self/statm".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        usize::try_from(length).ok()?
+    };
+    let pages = str::from_utf8(text.get(..length)?).ok()?.split(' ').nth(1)?;
+    Some(pages.parse::<u64>().ok()? * page_size() as u64)
+}
+
+/// Whether this process has one thread. The C library knows of those that it has started.
+pub(crate) fn has_one_thread() -> bool {
+    unsafe extern "C" {
+        static __libc_single_threaded: c_char;
+    }
+    // SAFETY: a flag of the C library, which only it writes.
+    unsafe { (&raw const __libc_single_threaded).read_volatile() != 0 }
+}
+
+/// How many addresses the process may have, where that is limited and may be asked.
+pub(crate) fn address_limit() -> Option<u64> {
+    let kept = Errno::keep();
+    let mut limit = libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: libc::RLIM64_INFINITY };
+    // SAFETY: writes the limit there; where that is refused, it stays as it is.
+    unsafe { prlimit(0, libc::RLIMIT_AS, ptr::null(), &raw mut limit) };
+    drop(kept);
+    (limit.rlim_cur != libc::RLIM64_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// `prlimit` of the C library, without calling it: this library has taken its name.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn prlimit(
+    process: libc::pid_t,
+    resource: c_uint,
+    new: *const libc::rlimit64,
+    old: *mut libc::rlimit64,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+}
+
+/// `mlockall`, likewise.
+pub(crate) fn lock_all(flags: c_int) -> c_int {
+    // SAFETY: what is in memory stays.
+    unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int }
+}
+
+/// `unshare`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn unshare(flags: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
+}
+
+/// `setns`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn setns(file: c_int, kind: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_setns, file, kind) as c_int }
+}
+
+/// Has functions called around each fork.
+pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: the functions live as long as the program: this library is never unloaded.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// Has a function called by `quick_exit`.
+pub(crate) fn at_quick_exit(function: extern "C" fn(*mut c_void)) {
+    // SAFETY: the function lives as long as the program.
+    unsafe { __cxa_at_quick_exit(function, ptr::null_mut()) };
+}
+
+/// Ends the process at once, as the C library does.
+pub(crate) fn exit(status: c_int) -> ! {
+    loop {
+        // SAFETY: always; it does not come back.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// Ends the process as glibc does when its heap is broken.
+pub(crate) fn abort() -> ! {
+    // SAFETY: always.
+    unsafe { libc::abort() }
+}
+
+/// Writes to standard error by one call; where nobody listens, that is all right.
+pub(crate) fn write_error(text: &[u8]) {
+    // SAFETY: lives for this call alone, which fails where the number is not open.
+    let error = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
+    let _ = rustix::io::write(error, text);
+}

@@ -1,0 +1,158 @@
+//! What programs could do before: promises of the C library and the system that hold under the library too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::preload::library;
+use crate::sandbox::{Sandbox, assert_well};
+
+fn printed(output: &Output) -> String {
+    assert_well(output);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_program_with_one_thread_keeps_one_and_its_memory_decays() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("single", "single", &[]);
+    assert_well(&sandbox.program_at(&program).output());
+    assert_well(&sandbox.program_at(&program).arg("decays").env("LOWTIDE_DECAY", "0.5").output());
+}
+
+#[test]
+fn what_is_done_to_the_pages_of_a_block_ends_with_it() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("altered", "altered", &[]);
+    for learns in ["1", "0"] {
+        sandbox.program_at(&program).env("LOWTIDE_LEARN", learns).summary();
+    }
+}
+
+#[test]
+fn a_program_that_locks_its_memory_locks_what_is_alive() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("locked", "locked", &[]);
+    for when in ["first", "later"] {
+        let output = sandbox.program_at(&program).arg(when).output();
+        if output.status.code() == Some(77) {
+            return lowtide_testing::skip("this user may not lock so much memory");
+        }
+        assert_well(&output);
+    }
+}
+
+#[test]
+fn odd_questions_get_the_answers_of_the_c_library() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    for source in ["alike", "overcommitted"] {
+        let program = sandbox.build(source, source, &[]);
+        let alone = printed(&sandbox.program_at(&program).output_alone());
+        assert_eq!(printed(&sandbox.program_at(&program).output()), alone, "{source}");
+    }
+}
+
+#[test]
+fn memory_that_is_not_needed_for_no_time_goes_back_at_once() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("at_once", "at_once", &[]);
+    assert_well(&sandbox.program_at(&program).env("LOWTIDE_DECAY", "0").output());
+}
+
+#[test]
+fn blocks_that_are_touched_a_little_take_little() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("sparse", "sparse", &[]);
+    for (size, touched) in [("2097152", "1"), ("1048576", "65536"), ("34000", "1"), ("130000", "5000"), ("600000", "1")]
+    {
+        let mebibytes = |output: &Output| printed(output).trim().parse::<u64>().unwrap_or(u64::MAX);
+        let alone = mebibytes(&sandbox.program_at(&program).arg(size).arg(touched).output_alone());
+        let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(size).arg(touched);
+        let under = mebibytes(&run.output());
+        assert!(under <= alone + alone / 10 + 4, "{size} {touched}: {under} MiB and not {alone}");
+    }
+}
+
+#[test]
+fn only_what_faults_again_and_again_is_served_where_nobody_marks_steps() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("evidence", "evidence", &[]);
+    for (way, is_served) in [("again", true), ("grows", false), ("little", false), ("sparse", false), ("marks", true)] {
+        let summary = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way).summary();
+        let allocations = summary["large"]["allocations"].as_u64();
+        assert_eq!(allocations.is_some_and(|count| count > 0), is_served, "{way}: {summary}");
+    }
+    for (name, value) in [("LOWTIDE_ARENA", "never"), ("ENABLE_MEMORY_OPTIMIZATION", "0"), ("LOWTIDE_NOT", "evidence")]
+    {
+        let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", if name == "LOWTIDE_ARENA" { value } else { "" });
+        let summary = run.env(name, value).arg("marks").summary();
+        assert_eq!(summary["large"]["allocations"].as_u64().unwrap_or(0), 0, "{name}: {summary}");
+    }
+}
+
+#[test]
+fn what_threads_keep_for_themselves_is_whole_and_goes_back_when_they_end() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("cached", "cached", &[]);
+    for arena in ["auto", "never"] {
+        assert_well(&sandbox.program_at(&program).env("LOWTIDE_ARENA", arena).output());
+    }
+}
+
+#[test]
+fn a_block_that_a_thread_keeps_is_not_freed_twice() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    // Where a summary is wanted, threads keep blocks from the first on.
+    let folder = sandbox.path("");
+    let program = sandbox.program("cached_twice").env("LOWTIDE_ARENA", "auto");
+    let output = program.env("LOWTIDE_SUMMARY", &folder.to_string_lossy()).output();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("double free of the block at"), "{}: {words}", output.status);
+}
+
+/// A control group of its own for a test, with so many bytes; gone with the test.
+struct Group(PathBuf);
+
+impl Group {
+    /// None where this user may not make one.
+    fn with_limit(bytes: u64) -> Option<Self> {
+        let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let path_of = |name: &str| {
+            let lines = text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+            lines.filter(|(controllers, _)| *controllers == name).map(|(_, path)| path.trim_start_matches('/')).next()
+        };
+        let first = path_of("memory").map(|path| Path::new("/sys/fs/cgroup/memory").join(path));
+        let (around, limit) = match first.filter(|folder| folder.exists()) {
+            Some(folder) => (folder, "memory.limit_in_bytes"),
+            None => (Path::new("/sys/fs/cgroup").join(path_of("")?), "memory.max"),
+        };
+        let group = Self(around.join(format!("lowtide-test-{}", std::process::id())));
+        fs::create_dir(&group.0).ok()?;
+        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn in_a_small_control_group_what_blocks_have_left_can_be_mapped() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let Some(group) = Group::with_limit(300 << 20) else {
+        return lowtide_testing::skip("this user may not make a control group with a limit of memory");
+    };
+    let program = sandbox.build("mapping", "mapping", &[]);
+    for (rounds, pages) in [("1", "transparent"), ("1", "base"), ("60", "transparent"), ("60", "base")] {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg("echo $$ > \"$0/cgroup.procs\" && LD_PRELOAD=\"$1\" exec \"$2\" \"$3\"");
+        shell.arg(&group.0).arg(library()).arg(&program).arg(rounds);
+        shell.env("LOWTIDE_ARENA", "always").env("LOWTIDE_PAGES", pages);
+        let output = shell.output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{rounds} rounds, {pages} pages: {}: {words}", output.status);
+    }
+}
