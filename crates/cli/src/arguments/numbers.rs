@@ -36,6 +36,13 @@ pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.trim().parse().map_err(|_| "write a whole number from 1 on, such as 4".to_owned())
 }
 
+/// A part of a hundred, above none.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    refuse_negative(text)?;
+    let number = text.trim().trim_end_matches('%').parse().ok().filter(|number| (0.001..=100.0).contains(number));
+    number.ok_or_else(|| "write a number of percent up to 100, such as 2 or 0.5".to_owned())
+}
+
 /// An amount of memory.
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     refuse_negative(text)?;

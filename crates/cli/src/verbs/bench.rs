@@ -9,6 +9,7 @@ pub mod synthetic;
 mod contestant;
 mod ending;
 mod instances;
+mod paired;
 mod process;
 mod report;
 mod rival;

@@ -93,3 +93,26 @@ fn mistakes_are_told() {
         assert!(ended.talk.contains(words) && ended.talk.contains("hint: "), "{words}: {}", ended.talk);
     }
 }
+
+#[test]
+fn rounds_go_on_until_the_ratio_is_known() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("liblowtide_malloc.so", b"");
+    let measure = |percent: &str| {
+        let arguments = ["--allocators", "glibc,lowtide", "--json", "--within", percent];
+        let ended = bench_with(&folder, "liblowtide_malloc.so", &[&QUICK[..], &arguments].concat());
+        assert_eq!(ended.code, Some(0), "{}", ended.talk);
+        ended.json()
+    };
+    let report = measure("60");
+    let ratio = &report["ratios"][0];
+    assert_eq!((&ratio["allocator"], &ratio["is_best"]), (&"glibc".into(), &true.into()), "{ratio}");
+    let number = |name: &str| ratio["cpu"][name].as_f64().unwrap();
+    assert!(number("low") <= number("mean") && number("mean") <= number("high"), "{ratio}");
+    assert!(number("high") - number("low") <= 2.0 * 0.6 * number("mean"), "{ratio}");
+    assert_eq!(ratio["cpu"]["rounds"], report["runs"]);
+    assert!(bench(&folder, &["--within", "0"]).talk.contains("a number of percent"));
+}

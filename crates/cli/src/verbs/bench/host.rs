@@ -23,7 +23,7 @@ use crate::options::HostFlags;
 use crate::planning::solving::was_interrupted;
 use crate::verbs::estimate;
 use crate::{Answer, Console, Failure};
-use measure::{Bench, Row};
+use measure::{Bench, Row, Standing, standing};
 
 /// What to measure, and how often.
 #[derive(Debug, Args)]
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// Processes of each workload and allocator
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "5", allow_negative_numbers = true)]
     runs: NonZeroUsize,
+    /// Go on until Lowtide's ratio to the best of the others is known to so many percent, 95 times of 100; at most 100 runs
+    #[arg(long, value_name = "PERCENT", value_parser = numbers::percent, allow_negative_numbers = true)]
+    within: Option<f64>,
     /// Steps that are measured
     #[arg(long, value_name = "N", value_parser = numbers::count, default_value = "20", allow_negative_numbers = true)]
     steps: NonZeroUsize,
@@ -68,6 +71,7 @@ Examples:
   lowtide bench host --workloads cnn,gpt --runs 1         a first look
   lowtide bench host --small                              what other programs pay
   lowtide bench host --threads 2 --json -o host.json      for a script
+  lowtide bench host --workloads cnn --within 2           until it is known to 2%
   lowtide bench host --allocators jemalloc,jemalloc-decaying,glibc
 
 Host options are for Lowtide alone. Times are medians, with the lowest and the
@@ -76,6 +80,9 @@ highest of all runs.";
 /// Who is measured where nobody is named.
 const USUAL: [Allocator; 5] =
     [Allocator::Glibc, Allocator::Jemalloc, Allocator::Tcmalloc, Allocator::Mimalloc, Allocator::Lowtide];
+
+/// However wide an interval stays, so many runs are enough.
+const MOST: usize = 100;
 
 /// Something that is done over and over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -134,6 +141,8 @@ struct Report {
     warm_up: u64,
     steps: usize,
     rows: Vec<Row>,
+    /// Lowtide's CPU time to that of each other, round by round.
+    ratios: Vec<Standing>,
     missing: Vec<Skipped>,
     failed: Vec<Skipped>,
     /// Of what was asked for, and may not be what was wanted.
@@ -162,6 +171,13 @@ impl Arguments {
         }
     }
 
+    /// Whether the ratio of each workload is known as well as was asked for.
+    fn is_enough(&self, ratios: &[Standing]) -> bool {
+        let Some(percent) = self.within else { return true };
+        let is_known = |standing: &Standing| !standing.is_best || standing.cpu.reach() <= percent / 100.0;
+        !ratios.is_empty() && ratios.iter().all(is_known)
+    }
+
     /// Runs everything, each allocator in turn, and again from the start.
     fn measure(
         &self,
@@ -173,15 +189,23 @@ impl Arguments {
         let bench = Bench::new(python.clone(), self.steps.get(), self.warm_up, self.threads.get())?;
         let mut rows: Vec<Row> = Vec::new();
         let names: Vec<&str> = workloads.iter().map(|workload| workload.name()).collect();
-        let failed = rounds::run((&names, self.runs), &contestants, console, |place, contestant| {
-            let workload = workloads[place].name();
-            let sample = bench.run(workload, contestant)?;
-            Row::add(&mut rows, workload, contestant.name(), sample);
-            Ok(())
-        });
-        for row in &mut rows {
-            row.add_up();
-        }
+        let mut failed = Vec::new();
+        let compares = contestants.len() > 1 && contestants.iter().any(|one| one.name() == Allocator::Lowtide.name());
+        let mut rounds = 0..self.runs.get();
+        let ratios = loop {
+            rounds::run((&names, rounds.clone()), &contestants, &mut failed, console, |place, contestant| {
+                let workload = workloads[place].name();
+                let sample = bench.run(workload, contestant)?;
+                Row::add(&mut rows, workload, contestant.name(), sample);
+                Ok(())
+            });
+            rows.iter_mut().for_each(Row::add_up);
+            let ratios = standing(&rows);
+            if was_interrupted() || rounds.end >= MOST || !compares || self.is_enough(&ratios) {
+                break ratios;
+            }
+            rounds = rounds.end..rounds.end + 1;
+        };
         let order = |row: &Row| {
             let workload = workloads.iter().position(|workload| workload.name() == row.workload);
             (workload, contestants.iter().position(|contestant| contestant.name() == row.allocator))
@@ -192,10 +216,11 @@ impl Arguments {
             processors: processors(),
             python: python.to_string_lossy().into_owned(),
             threads: self.threads.get(),
-            runs: self.runs.get(),
+            runs: rounds.end,
             warm_up: self.warm_up,
             steps: self.steps.get(),
             rows,
+            ratios,
             missing,
             failed,
             warnings,

@@ -136,7 +136,8 @@ impl Arguments {
             .flat_map(|program| there.iter().map(|one| Row::new(program, one.name(), self.turns(program))))
             .collect();
         let names: Vec<&str> = programs.iter().map(|program| program.name).collect();
-        let failed = rounds::run((&names, self.runs), &there, console, |place, contestant| {
+        let mut failed = Vec::new();
+        rounds::run((&names, 0..self.runs.get()), &there, &mut failed, console, |place, contestant| {
             let row = rows.iter_mut().find(|row| row.is_of(programs[place], contestant.name()));
             row.map_or(Ok(()), |row| row.measure(contestant))
         });

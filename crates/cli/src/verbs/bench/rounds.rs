@@ -1,7 +1,7 @@
 //! The order of a benchmark of allocators: each in turn on every program, and again from the start, so that what else the
 //! machine does meets all of them alike.
 
-use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use super::contestant::Contestant;
 use super::report::Skipped;
@@ -9,23 +9,23 @@ use crate::Console;
 use crate::console::progress::Counting;
 use crate::planning::solving::was_interrupted;
 
-/// Calls `measure` for the place of each program of `names` with each contestant, `runs` times; ends early after Ctrl-C. What
+/// Calls `measure` for the place of each program of `names` with each contestant, in each of the rounds; ends early after Ctrl-C. What
 /// failed is reported, and not tried again.
 pub(super) fn run(
-    (names, runs): (&[&str], NonZeroUsize),
+    (names, rounds): (&[&str], Range<usize>),
     contestants: &[Contestant],
+    failed: &mut Vec<Skipped>,
     console: &mut Console,
     mut measure: impl FnMut(usize, &Contestant) -> Result<(), String>,
-) -> Vec<Skipped> {
+) {
     let progress = Counting::new("measuring");
-    let mut failed: Vec<Skipped> = Vec::new();
-    let all = runs.get() * names.len() * contestants.len();
+    let all = rounds.len() * names.len() * contestants.len();
     let mut done = 0;
-    for round in 0..runs.get() {
+    for round in rounds {
         for (program, name) in names.iter().enumerate() {
             for place in 0..contestants.len() {
                 if was_interrupted() {
-                    return failed;
+                    return;
                 }
                 // Nobody is always the first after a pause, or behind the same neighbour.
                 let contestant = &contestants[(place + round) % contestants.len()];
@@ -38,7 +38,7 @@ pub(super) fn run(
                 }
                 match measure(program, contestant) {
                     Ok(()) => {}
-                    Err(_) if was_interrupted() => return failed,
+                    Err(_) if was_interrupted() => return,
                     Err(reason) => {
                         console.say(format!("FAILED {label}: {reason}"));
                         failed.push(Skipped { name: label, reason });
@@ -47,5 +47,4 @@ pub(super) fn run(
             }
         }
     }
-    failed
 }

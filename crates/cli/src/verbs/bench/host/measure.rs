@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::Failure;
-use crate::verbs::bench::contestant::Contestant;
+use crate::verbs::bench::contestant::{Allocator, Contestant};
+use crate::verbs::bench::paired::Ratio;
 use crate::verbs::bench::process::{self, Served};
 use crate::verbs::bench::spread::Spread;
 
@@ -125,6 +126,33 @@ impl Row {
         self.runs = self.samples.len();
         self.lowtide = self.samples.last().and_then(|sample| sample.lowtide.clone());
     }
+}
+
+/// Lowtide beside another on a workload.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Standing {
+    pub workload: &'static str,
+    pub allocator: &'static str,
+    /// Whether nobody else took less time.
+    pub is_best: bool,
+    pub cpu: Ratio,
+}
+
+/// Lowtide beside each other on each workload that both have run twice.
+pub(super) fn standing(rows: &[Row]) -> Vec<Standing> {
+    let is_own = |row: &&Row| row.allocator == Allocator::Lowtide.name();
+    let mut all = Vec::new();
+    for own in rows.iter().filter(is_own) {
+        let others: Vec<&Row> = rows.iter().filter(|row| row.workload == own.workload && !is_own(row)).collect();
+        let best = others.iter().map(|row| row.cpu_ms.median).min_by(f64::total_cmp);
+        for other in others {
+            let pairs = own.samples.iter().zip(&other.samples).map(|(own, other)| (own.cpu_ms, other.cpu_ms));
+            let Some(cpu) = Ratio::of(pairs) else { continue };
+            let is_best = Some(other.cpu_ms.median) == best;
+            all.push(Standing { workload: own.workload, allocator: other.allocator, is_best, cpu });
+        }
+    }
+    all
 }
 
 #[cfg(test)]

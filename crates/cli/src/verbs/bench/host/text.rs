@@ -2,10 +2,11 @@
 
 use lowtide_core::Bytes;
 
-use super::measure::Row;
+use super::measure::{Row, Standing};
 use super::{Report, Workload};
 use crate::console::{columns, show};
 use crate::verbs::bench::contestant::Allocator;
+use crate::verbs::bench::paired::Ratio;
 use crate::verbs::bench::spread::Spread;
 
 const LOWTIDE: &str = "lowtide";
@@ -20,6 +21,8 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
         lines.extend(columns::aligned(&table).into_iter().map(|line| format!("  {}", line.trim_end())));
         lines.extend(rows.iter().filter_map(served));
         lines.extend(standing(rows));
+        let ratios = report.ratios.iter().filter(|standing| standing.workload == rows[0].workload);
+        lines.extend(ratios.map(ratio));
         lines.push(String::new());
     }
     for skipped in &report.missing {
@@ -82,6 +85,13 @@ fn standing(rows: &[Row]) -> Option<String> {
     };
     let (cpu, peak) = (best(|row| row.cpu_ms.median)?, best(|row| row.peak_rss_bytes.median)?);
     Some(format!("  {LOWTIDE} beside the best: CPU {cpu}, peak {peak}"))
+}
+
+/// Lowtide's time to another's, as far as it can be trusted.
+fn ratio(standing: &Standing) -> String {
+    let Ratio { mean, low, high, rounds } = standing.cpu;
+    let rounds = show::counted(rounds, "round");
+    format!("  {LOWTIDE} to {}: CPU {mean:.3}× ({low:.3}–{high:.3}, 95% of {rounds})", standing.allocator)
 }
 
 #[cfg(test)]
