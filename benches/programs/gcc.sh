@@ -8,4 +8,5 @@ seq 1 "${1:-200}" | awk 'BEGIN { print "#include <math.h>\n#include <string.h>" 
     printf "for (unsigned i = 0; i < n; i++) switch ((x ^ i) %% 7) { case 0: x = x * %du + i; break; case 1: total += sqrt(i + %d.0); break;\n", 2 * $1 + 3, $1
     printf "case 2: table[i %% %d] ^= x; break; case 3: x += table[i * 3 %% %d]; break; case 4: total = total * 0.5 + i; break; default: x ^= x >> 7; }\n", 16 + $1 % 48, 16 + $1 % 48
     printf "if (n) x += %s; return x + (unsigned long)total %% 1000; }\n", ($1 > 1 ? "f" ($1 - 1) "(x / 2, n / 2)" : "1") }' >"$folder/large.c"
-gcc -O2 -g -c "$folder/large.c" -o "$folder/large.o"
+gcc -O2 -g "-fdebug-prefix-map=$folder=." -c "$folder/large.c" -o "$folder/large.o"
+cksum <"$folder/large.o"

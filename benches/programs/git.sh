@@ -14,3 +14,5 @@ if [ ! -d "$folder" ]; then
     done
 fi
 git -C "$folder" repack -adfq --threads=1 --window=100 --depth=50
+git -C "$folder" fsck --full --strict
+git -C "$folder" ls-tree -r HEAD
