@@ -21,7 +21,7 @@ use crate::serving::large::LARGE;
 use crate::serving::{thread, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
-use crate::system::threads;
+use crate::system::{memory, threads};
 
 /// The largest blocks that are kept.
 pub(crate) const LARGEST: usize = 256 << 10;
@@ -45,6 +45,8 @@ const RESERVED: usize = 8;
 const ALIGN: usize = 16;
 /// How much of that size is not the program's.
 const OVERHEAD: usize = 8;
+/// How much of a free block glibc uses for its lists.
+const NOTES: usize = 32;
 
 #[derive(Clone, Copy)]
 struct Bin {
@@ -140,7 +142,7 @@ pub(crate) unsafe fn put(block: *mut c_void) -> bool {
     let header = unsafe { block.cast::<usize>().sub(1).read() };
     let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
     let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
-    if is_odd || !(LARGE..LARGEST).contains(&bytes) {
+    if is_odd || bytes < LARGE {
         return false;
     }
     // SAFETY: the caller's.
@@ -152,6 +154,11 @@ pub(crate) unsafe fn put(block: *mut c_void) -> bool {
 unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
     if lifecycle::serving().is_some() {
         trim();
+        // SAFETY: the caller's.
+        unsafe { leave(block, bytes) };
+        return false;
+    }
+    if bytes >= LARGEST {
         return false;
     }
     let Some(cache) = known().or_else(begin_cache) else { return false };
@@ -177,6 +184,21 @@ unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
     }
     end(&mut cache.is_busy);
     is_kept
+}
+
+/// Gives the pages of a block back that is about to be freed: glibc would keep them for the next of its size, and that comes from the arena.
+///
+/// # Safety
+/// As of [`put`]. What glibc itself writes to a free block is at its ends.
+#[cold]
+unsafe fn leave(block: *mut c_void, bytes: usize) {
+    let page = memory::page_size();
+    let (start, end) = (block as usize + NOTES, block as usize + bytes - OVERHEAD);
+    let pages = start.next_multiple_of(page)..end / page * page;
+    if !pages.is_empty() {
+        // SAFETY: the caller's: nobody uses what is in these pages any more.
+        unsafe { memory::discard(pages) };
+    }
 }
 
 /// The cache of this thread, where it has one and does not end.

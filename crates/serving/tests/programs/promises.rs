@@ -110,6 +110,12 @@ fn a_block_that_a_thread_keeps_is_not_freed_twice() {
     assert!(!output.status.success() && words.contains("double free of the block at"), "{}: {words}", output.status);
 }
 
+#[test]
+fn what_was_allocated_before_the_arena_goes_back_when_it_is_freed() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    assert_well(&sandbox.program("leftovers").env("LOWTIDE_ARENA", "auto").output());
+}
+
 /// A control group of its own for a test, with so many bytes; gone with the test.
 struct Group(PathBuf);
 
