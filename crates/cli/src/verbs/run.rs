@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lowtide_core::options::{IMPORTED, RUN, SUMMARY, Scope};
+use lowtide_core::options::{IMPORTED, RUN, STRICT, SUMMARY, Scope};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -146,6 +146,10 @@ impl Prepared {
         let unserved = if is_host { Unserved::of(program.name()) } else { None };
         if let Some(unserved) = unserved {
             let name = show::path(Path::new(program.name()));
+            if options.get(STRICT) {
+                let message = format!("{name} {}: it cannot be served", unserved.reason());
+                return Err(Failure::usage(message, "leave `--strict` out, and it runs without Lowtide"));
+            }
             let children = if unserved.must_not_preload() { "" } else { "; programs that it starts are served" };
             console.say(format!("note: {name} {}: it runs without Lowtide{children}", unserved.reason()));
         }

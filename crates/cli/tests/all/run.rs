@@ -354,6 +354,8 @@ fn a_program_that_cannot_be_served_runs_without_and_that_is_said() {
         assert_eq!(ended.code, Some(if is_harmed { 4 } else { 3 }), "{flag}: {}", ended.talk);
         assert_eq!(ended.talk.contains("it runs without Lowtide"), !reason.is_empty(), "{flag}: {}", ended.talk);
         assert!(ended.talk.contains(reason), "{flag}: {}", ended.talk);
+        let strict = run_in(&folder, &["run", "--strict", "--", "./program"], &[]);
+        assert_eq!(strict.code == Some(2), !reason.is_empty(), "{flag}: {}", strict.talk);
     }
     assert!(tried > 0);
 }
