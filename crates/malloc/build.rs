@@ -15,7 +15,10 @@ fn main() {
     let is_gnu = env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux")
         && env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu")
         && env::var("HOST") == env::var("TARGET");
-    if !is_gnu {
+    // Whoever chooses a linker, or tells it what to do, knows best.
+    let is_usual = env::var_os("RUSTC_LINKER").is_none()
+        && env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| !flags.contains("link") && !flags.contains("lto"));
+    if !is_gnu || !is_usual {
         return;
     }
     if prints(&["-print-file-name=libgcc_eh.a"], "/") && fs::write(folder.join("libgcc_s.so"), INSTEAD).is_ok() {

@@ -1,4 +1,4 @@
-//! Links what unwinds the stack into the library. A program that is started under it would otherwise load `libgcc_s` too,
+//! Links what unwinds the stack into the library. A program that it serves would otherwise load `libgcc_s` too,
 //! which most programs do not, and which costs as much as the library itself.
 
 use std::path::PathBuf;

@@ -13,13 +13,13 @@ const LAYERS: [(&str, u8); 14] = [
     ("plan", 1),
     ("formats", 1),
     ("memory", 1),
+    ("malloc", 1),
     ("report", 1),
     ("learn", 2),
     ("pool", 3),
     ("replay", 4),
     ("fit", 4),
     ("watch", 4),
-    ("malloc", 1),
     ("serving", 5),
     ("cli", 5),
     ("python", 6),
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_crate_may_not_use_one_beside_it() {
         assert!(fault("lowtide-plan", "lowtide-formats").is_some());
-        assert!(fault("lowtide-cli", "lowtide-malloc").is_some());
+        assert!(fault("lowtide-cli", "lowtide-serving").is_some());
     }
 
     #[test]

@@ -55,7 +55,7 @@ const COMMANDS: [Command; 4] = [
     },
     Command {
         words: &["soak"],
-        purpose: "Ten programs at once under Lowtide in little memory; `soak --help` has more",
+        purpose: "Thirteen programs at once under Lowtide in little memory; `soak --help` has more",
         work: Work::Arguments(soak::run),
     },
 ];

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: ten programs of different kinds at once, again and again, in a control group with little more memory
+//! `cargo xtask soak`: thirteen programs of different kinds at once, again and again, in a control group with little more memory
 //! than they need. Whoever survives there without Lowtide must survive under it, and print the same.
 
 mod folder;

@@ -14,6 +14,12 @@ pub const VERSION: u32 = 1;
 /// The smallest request that is Lowtide's business.
 pub const LARGE: usize = 32 << 10;
 
+/// How much has to be asked for in large blocks before a program is worth it, and worth telling of.
+pub const WORTH: u64 = 64 << 20;
+
+/// A block that was handed out before the underlying allocator was known is preceded by its size, so many bytes before it.
+pub const EARLY_UNIT: usize = 16;
+
 /// What the names of the variables begin with that are of interest to the library that serves. They are kept as they are when the program
 /// starts; later it may change or overwrite them.
 pub const KEPT: [&str; 6] =
@@ -42,8 +48,7 @@ macro_rules! entries {
 }
 
 entries! {
-    /// `free` and what else is asked of a block comes first, in the order in which a table is changed: who has a block of the arena finds
-    /// the arena's functions.
+    /// `free`.
     free,
     /// `realloc`.
     realloc,
@@ -87,6 +92,14 @@ entries! {
     exit,
     /// The process ends by `exit`, or by the end of `main`.
     finish,
+    /// The process ends by `quick_exit`.
+    quick_finish,
+    /// The process is about to fork.
+    fork_prepare,
+    /// It has forked, and is the parent.
+    fork_parent,
+    /// It has forked, and is the child.
+    fork_child,
     /// `lowtide_step`.
     step,
     /// `lowtide_expect_steps`.
@@ -129,9 +142,19 @@ pub struct Start {
     pub words: *const u8,
     /// How many bytes that is.
     pub words_bytes: usize,
+    /// Whether not all of them had room.
+    pub is_cut: bool,
+    /// Whether it has just begun.
+    pub is_new: bool,
     /// How many bytes it has asked for in large blocks.
     pub asked: u64,
+    /// How far from a thread's pointer the words lie that are for the library that serves, zero at first.
+    pub thread_words: isize,
 }
+
+/// How many words each thread has for the library that serves. They are the other's, which is there from the start: what comes later may find no
+/// room beside a thread's pointer, or take it from who needs it.
+pub const THREAD_WORDS: usize = 3;
 
 /// All that is told.
 #[derive(Debug)]
@@ -148,7 +171,7 @@ pub struct Opening {
 }
 
 /// The function of the library that serves which takes the places in the table. Zero, and it serves from now on; anything else, and
-/// nothing has changed.
+/// the table is as it was.
 pub type Attach = unsafe extern "C" fn(*const Opening) -> c_int;
 
 /// Its name.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use lowtide_core::preload::{Entries, Entry};
 
-use crate::first;
+use crate::{first, opening};
 
 /// A function of the C library by its name, its place in the table, and who has it first.
 macro_rules! entries {
@@ -33,7 +33,11 @@ macro_rules! entries {
         /// Who has which place.
         pub(crate) static TABLE: Entries = Entries {
             $($place: Entry::new($first as unsafe extern "C" fn($($type),*) $(-> $result)? as *mut c_void),)*
-            finish: Entry::new(first::finish as extern "C" fn() as *mut c_void),
+            finish: Entry::new(first::nothing as extern "C" fn() as *mut c_void),
+            quick_finish: Entry::new(first::nothing as extern "C" fn() as *mut c_void),
+            fork_prepare: Entry::new(first::nothing as extern "C" fn() as *mut c_void),
+            fork_parent: Entry::new(first::nothing as extern "C" fn() as *mut c_void),
+            fork_child: Entry::new(first::nothing as extern "C" fn() as *mut c_void),
         };
     };
 }
@@ -168,6 +172,23 @@ pub unsafe extern "C" fn prlimit64(
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe { prlimit(process, resource, new, old) }
+}
+
+/// Changes the root of this process, from which the library that serves could not be found any more.
+///
+/// # Safety
+/// As of the C library.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn chroot(path: *const c_char) -> c_int {
+    opening::quietly();
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_chroot, path) as c_int }
+}
+
+/// Calls the function of a place that takes nothing and gives nothing.
+pub(crate) fn call(place: &Entry) {
+    // SAFETY: what has the place is of this type.
+    unsafe { transmute::<*mut c_void, extern "C" fn()>(place.load(Ordering::Acquire))() }
 }
 
 /// `_exit` by the name that C has for it.

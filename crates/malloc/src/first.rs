@@ -36,7 +36,7 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
 pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: as in `malloc`.
     unsafe {
-        if bytes >= LARGE && block.is_null() && opening::is_due(bytes) {
+        if bytes >= LARGE && opening::is_due(bytes) {
             entries::realloc(block, bytes)
         } else {
             underlying::realloc(block, bytes)
@@ -136,9 +136,16 @@ pub(crate) unsafe extern "C" fn mlock2(start: *const c_void, bytes: usize, flags
 
 /// A process whose memory is locked stays with the underlying allocator.
 pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    opening::rule_out();
+    if opening::is_open() {
+        // SAFETY: another has the place now.
+        return unsafe { entries::mlockall(flags) };
+    }
     // SAFETY: what is in memory stays.
-    unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int }
+    let outcome = unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int };
+    if outcome == 0 {
+        opening::rule_out();
+    }
+    outcome
 }
 
 pub(crate) unsafe extern "C" fn prlimit(
@@ -151,14 +158,23 @@ pub(crate) unsafe extern "C" fn prlimit(
     unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
 }
 
+/// In another namespace there may be other files: the library is opened before.
 pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
+    // SAFETY: the caller's; where the library is open, another has the place.
+    unsafe {
+        if opening::quietly() { entries::unshare(flags) } else { libc::syscall(libc::SYS_unshare, flags) as c_int }
+    }
 }
 
 pub(crate) unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { libc::syscall(libc::SYS_setns, file, kind) as c_int }
+    // SAFETY: as in `unshare`.
+    unsafe {
+        if opening::quietly() {
+            entries::setns(file, kind)
+        } else {
+            libc::syscall(libc::SYS_setns, file, kind) as c_int
+        }
+    }
 }
 
 pub(crate) unsafe extern "C" fn exit(status: c_int) -> ! {
@@ -169,7 +185,7 @@ pub(crate) unsafe extern "C" fn exit(status: c_int) -> ! {
     }
 }
 
-pub(crate) extern "C" fn finish() {}
+pub(crate) extern "C" fn nothing() {}
 
 pub(crate) unsafe extern "C" fn step() {
     if opening::now() {

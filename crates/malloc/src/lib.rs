@@ -13,4 +13,5 @@ mod first;
 mod loader;
 mod opening;
 mod start;
+mod thread;
 mod underlying;

@@ -7,16 +7,13 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use lowtide_core::preload::{ATTACH, Attach, Opening, SERVING, VERSION};
+use lowtide_core::preload::{ATTACH, Attach, Opening, SERVING, VERSION, WORTH};
 
-use crate::entries::TABLE;
+use crate::entries::{self, TABLE};
 use crate::first::{errno, set_errno};
 use crate::{loader, start, underlying};
-
-/// How many bytes have to be asked for in large blocks. One that is refused is not to count for more than all others.
-const WORTH: u64 = 64 << 20;
 
 const CLOSED: u8 = 0;
 const OPENING: u8 = 1;
@@ -26,26 +23,51 @@ const OPEN: u8 = 2;
 const RULED_OUT: u8 = 3;
 static PHASE: AtomicU8 = AtomicU8::new(CLOSED);
 static ASKED: AtomicU64 = AtomicU64::new(0);
+/// How many threads are between the first and the last handler of a fork: the table does not change then.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// How long a fork waits for another thread that is opening the library, in steps of [`NAP`].
+/// How long anybody waits for another thread that is opening the library, in steps of [`NAP`].
 const PATIENCE: u32 = 2000;
 static NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 500_000 };
 
 /// The program asks for a large block of `bytes`: whether the library has just been opened for it.
 #[inline]
 pub(crate) fn is_due(bytes: usize) -> bool {
+    if PHASE.load(Ordering::Relaxed) != CLOSED {
+        return false;
+    }
+    // One that is refused is not to count for more than all others.
     let bytes = (bytes as u64).min(WORTH);
-    ASKED.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes) >= WORTH
-        && PHASE.load(Ordering::Relaxed) == CLOSED
-        && open()
+    ASKED.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes) >= WORTH && open()
 }
 
-/// Opens it now, unless that was done or ruled out; whether it is open.
+/// Opens it now, as the program asks for what only it can do, and says so where that fails; whether it is open.
 #[cold]
 pub(crate) fn now() -> bool {
     if begin() {
-        finish();
+        finish(false, true);
     }
+    is_open()
+}
+
+/// As [`now`], before the program's first line.
+pub(crate) fn at_start() {
+    if begin() {
+        finish(true, true);
+    }
+}
+
+/// As [`now`], before the program goes where the library cannot be found, which may be well without it.
+pub(crate) fn quietly() -> bool {
+    if begin() {
+        finish(false, false);
+    }
+    is_open()
+}
+
+/// Whether it is open, after a while if another thread is opening it.
+pub(crate) fn is_open() -> bool {
+    wait();
     PHASE.load(Ordering::Acquire) == OPEN
 }
 
@@ -56,44 +78,88 @@ pub(crate) fn rule_out() {
 
 #[cold]
 fn open() -> bool {
+    if !begin() {
+        return false;
+    }
     if has_one_thread() {
-        return now();
+        finish(false, false);
+        return PHASE.load(Ordering::Acquire) == OPEN;
     }
-    if begin() {
-        let kept = errno();
-        // SAFETY: the handler lives as long as the program.
-        unsafe { libc::pthread_atfork(Some(wait), None, Some(forget)) };
-        if !launch() {
-            PHASE.store(RULED_OUT, Ordering::Release);
-        }
-        set_errno(kept);
+    let kept = errno();
+    if !launch() {
+        // There may be room for a thread later.
+        ASKED.store(0, Ordering::Relaxed);
+        PHASE.store(CLOSED, Ordering::Release);
     }
+    set_errno(kept);
     false
 }
 
 fn begin() -> bool {
-    PHASE.compare_exchange(CLOSED, OPENING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    if PHASE.compare_exchange(CLOSED, OPENING, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+        return false;
+    }
+    let is_alone = FORKS.load(Ordering::SeqCst) == 0;
+    if !is_alone {
+        PHASE.store(CLOSED, Ordering::Release);
+    }
+    is_alone
 }
 
-fn finish() {
+fn finish(is_new: bool, complains: bool) {
     let kept = errno();
-    let phase = if attach() { OPEN } else { RULED_OUT };
-    PHASE.store(phase, Ordering::Release);
+    let is_attached = attach(is_new);
+    if !is_attached && complains {
+        complain();
+    }
+    PHASE.store(if is_attached { OPEN } else { RULED_OUT }, Ordering::Release);
     set_errno(kept);
 }
 
-/// Before a fork: a library that is half open is of no use to the child, nor is the loader's lock.
-unsafe extern "C" fn wait() {
+/// Says why it could not be opened. Where nobody listens, that is all right.
+fn complain() {
+    // SAFETY: the loader's own words, which end in a zero, or none; writes texts of these lengths.
+    unsafe {
+        let mut reason = libc::dlerror().cast_const();
+        if reason.is_null() {
+            reason = c"liblowtide_serving.so is of another version than liblowtide_malloc.so".as_ptr();
+        }
+        let part = |text: *const c_char| libc::iovec { iov_base: text.cast_mut().cast(), iov_len: libc::strlen(text) };
+        let line = [
+            part(c"lowtide: all memory comes from the underlying allocator: ".as_ptr()),
+            part(reason),
+            part(c"\n".as_ptr()),
+        ];
+        libc::syscall(libc::SYS_writev, libc::STDERR_FILENO, line.as_ptr(), line.len());
+    }
+}
+
+fn wait() {
     let mut patience = PATIENCE;
-    while PHASE.load(Ordering::Acquire) == OPENING && patience > 0 {
+    while PHASE.load(Ordering::SeqCst) == OPENING && patience > 0 {
         // SAFETY: sleeps for that time. The C library's own function would let the thread be cancelled here.
         unsafe { libc::syscall(libc::SYS_nanosleep, &raw const NAP, ptr::null_mut::<libc::timespec>()) };
         patience -= 1;
     }
 }
 
+/// Before a fork: a library that is half open is of no use to the child, nor is the loader's lock.
+pub(crate) unsafe extern "C" fn prepare() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+    wait();
+    entries::call(&TABLE.fork_prepare);
+}
+
+/// In the parent.
+pub(crate) unsafe extern "C" fn parent() {
+    entries::call(&TABLE.fork_parent);
+    FORKS.fetch_sub(1, Ordering::SeqCst);
+}
+
 /// In a forked child, whoever was opening it is gone.
-unsafe extern "C" fn forget() {
+pub(crate) unsafe extern "C" fn child() {
+    entries::call(&TABLE.fork_child);
+    FORKS.store(0, Ordering::SeqCst);
     let _ = PHASE.compare_exchange(OPENING, RULED_OUT, Ordering::AcqRel, Ordering::Relaxed);
 }
 
@@ -109,7 +175,7 @@ fn has_one_thread() -> bool {
 /// Has a thread open it, which takes no signals, and for which nobody waits. False where the system refuses.
 fn launch() -> bool {
     extern "C" fn run(_: *mut c_void) -> *mut c_void {
-        finish();
+        finish(false, false);
         ptr::null_mut()
     }
     // SAFETY: sets of signals and the attributes are made before they are used; the thread has nothing of this one's.
@@ -130,13 +196,13 @@ fn launch() -> bool {
 
 /// Opens the library and lets it take the places in the table. Where it is out of reach, as in another root, or is of another version, the
 /// underlying allocator goes on serving.
-fn attach() -> bool {
+fn attach(is_new: bool) -> bool {
     let Some(underlying) = underlying::known() else { return false };
     let opening = Opening {
         version: VERSION,
         entries: &raw const TABLE,
         underlying,
-        start: start::found(ASKED.load(Ordering::Relaxed)),
+        start: start::found(ASKED.load(Ordering::Relaxed), is_new),
     };
     let mut path = [0; libc::PATH_MAX as usize];
     // SAFETY: the functions are of these types; the path ends in a zero.

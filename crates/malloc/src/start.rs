@@ -8,13 +8,17 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_void};
-use std::mem::transmute;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lowtide_core::preload::{ALWAYS, KEPT, RUNNER, SUMMARY, Start};
 
-use crate::entries::TABLE;
-use crate::opening;
+use crate::entries::{self, TABLE};
+use crate::{opening, thread};
+
+unsafe extern "C" {
+    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
+}
 
 #[used]
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
@@ -27,9 +31,6 @@ static LAST: extern "C" fn() = last;
 /// Of longer words, those are kept that come first.
 const MOST: usize = 4 << 10;
 
-const MISSING: &str = "lowtide: no liblowtide_serving.so of this version lies beside liblowtide_malloc.so: all memory comes from the \
-     underlying allocator\n";
-
 struct Words(UnsafeCell<[u8; MOST]>);
 
 // SAFETY: written while there is one thread, before anybody reads it.
@@ -38,27 +39,44 @@ unsafe impl Sync for Words {}
 /// What the process was called by, and its variables of interest. They are kept here because the program may overwrite them.
 static WORDS: Words = Words(UnsafeCell::new([0; MOST]));
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
+static IS_CUT: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn first(count: c_int, arguments: *const *const c_char, variables: *const *const c_char) {
     // SAFETY: the loader's word: so many arguments, and the variables with a null behind them.
     let is_wanted = unsafe {
-        keep(if count > 0 { (*arguments).cast() } else { c"".as_ptr().cast() });
+        if count < 1 || !keep((*arguments).cast()) {
+            keep(c"".as_ptr().cast());
+        }
         read(variables)
     };
-    if is_wanted && !opening::now() {
-        // SAFETY: writes a text of that length. Where nobody listens, that is all right.
-        unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, MISSING.as_ptr(), MISSING.len()) };
+    // SAFETY: the handlers live as long as the program. They are registered before any of its own, and so come to prepare after them.
+    unsafe {
+        libc::pthread_atfork(Some(opening::prepare), Some(opening::parent), Some(opening::child));
+        __cxa_at_quick_exit(at_quick_exit, ptr::null_mut());
+    }
+    if is_wanted {
+        opening::at_start();
     }
 }
 
-extern "C" fn last() {
-    // SAFETY: what has the place is of this type.
-    unsafe { transmute::<*mut c_void, extern "C" fn()>(TABLE.finish.load(Ordering::Acquire))() }
+extern "C" fn at_quick_exit(_: *mut c_void) {
+    entries::call(&TABLE.quick_finish);
 }
 
-/// How the process was found, to which belongs that it has `asked` for so much in large blocks.
-pub(crate) fn found(asked: u64) -> Start {
-    Start { words: WORDS.0.get().cast(), words_bytes: LENGTH.load(Ordering::Relaxed), asked }
+extern "C" fn last() {
+    entries::call(&TABLE.finish);
+}
+
+/// How the process was found, to which belongs that it has `asked` for so much in large blocks, and whether it `is_new`.
+pub(crate) fn found(asked: u64, is_new: bool) -> Start {
+    Start {
+        words: WORDS.0.get().cast(),
+        words_bytes: LENGTH.load(Ordering::Relaxed),
+        is_cut: IS_CUT.load(Ordering::Relaxed),
+        is_new,
+        asked,
+        thread_words: thread::words(),
+    }
 }
 
 /// Keeps the variables of interest, and says whether the library that serves is wanted at once: where the arena is, where a summary is
@@ -71,7 +89,9 @@ unsafe fn read(variables: *const *const c_char) -> bool {
         while !place.is_null() && !(*place).is_null() {
             let variable = (*place).cast::<u8>();
             if KEPT.iter().any(|start| !behind(variable, start).is_null()) {
-                keep(variable);
+                if !keep(variable) {
+                    IS_CUT.store(true, Ordering::Relaxed);
+                }
                 let always = behind(variable, ALWAYS);
                 wants_arena |= !always.is_null() && *always == 0;
                 let folder = behind(variable, SUMMARY);
@@ -82,12 +102,29 @@ unsafe fn read(variables: *const *const c_char) -> bool {
                 }
             } else {
                 let libraries = behind(variable, "LD_PRELOAD=");
-                may_move |= !libraries.is_null() && *libraries != b'/';
+                may_move |= !libraries.is_null() && has_relative(libraries);
             }
             place = place.add(1);
         }
     }
     wants_arena || wants_summary && is_runners || may_move
+}
+
+/// Whether a list of libraries has one whose name depends on the folder that the process is in.
+unsafe fn has_relative(list: *const u8) -> bool {
+    let (mut place, mut is_start) = (list, true);
+    // SAFETY: the caller's: a zero is behind the last byte.
+    unsafe {
+        while *place != 0 {
+            let is_separator = *place == b':' || *place == b' ';
+            if is_start && !is_separator && *place != b'/' {
+                return true;
+            }
+            is_start = is_separator;
+            place = place.add(1);
+        }
+    }
+    false
 }
 
 /// What is in `text` behind `start`; null where it begins otherwise.
@@ -123,15 +160,17 @@ unsafe fn number(text: *const u8) -> i64 {
 }
 
 /// Keeps a text and the zero behind it, if there is room for both.
-unsafe fn keep(text: *const u8) {
+unsafe fn keep(text: *const u8) -> bool {
     let length = LENGTH.load(Ordering::Relaxed);
     // SAFETY: the caller's: the text ends in a zero; what is written to is this thread's.
     unsafe {
         let bytes = libc::strlen(text.cast()) + 1;
-        if bytes <= MOST - length {
+        let has_room = bytes <= MOST - length;
+        if has_room {
             WORDS.0.get().cast::<u8>().add(length).copy_from_nonoverlapping(text, bytes);
             LENGTH.store(length + bytes, Ordering::Relaxed);
         }
+        has_room
     }
 }
 
@@ -159,5 +198,6 @@ mod tests {
         assert!(says(&["LOWTIDE_SUMMARY=/tmp\0"]) && says(&["LOWTIDE_SUMMARY=/tmp\0", &own]));
         assert!(!says(&["LOWTIDE_SUMMARY=\0"]) && !says(&["LOWTIDE_SUMMARY=/tmp\0", "LOWTIDE_RUNNER=1x\0"]));
         assert!(says(&["LD_PRELOAD=./liblowtide_malloc.so\0"]) && !says(&["LD_PRELOAD=/l/liblowtide_malloc.so\0"]));
+        assert!(says(&["LD_PRELOAD=/a.so:b.so\0"]) && !says(&["LD_PRELOAD=/a.so: /b.so:\0"]));
     }
 }

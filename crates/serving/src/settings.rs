@@ -59,8 +59,11 @@ impl Settings {
     }
 
     /// Reads them. A library cannot refuse a program: what makes no sense is a warning, and the default is used.
-    pub(crate) fn read(words: &[u8]) {
-        let settings = Self::of(words);
+    pub(crate) fn read(words: &[u8], is_cut: bool) {
+        let mut settings = Self::of(words);
+        if is_cut {
+            settings.warnings.push("the variables for Lowtide are too long, and some of them were not read".to_owned());
+        }
         SETTINGS.store(Box::into_raw(Box::new(settings)), Ordering::Release);
     }
 

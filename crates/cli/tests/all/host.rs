@@ -69,7 +69,9 @@ fn what_may_not_be_wanted_is_told_once_and_kept() {
     }
     let folder = Folder::new();
     // What is no library is not loaded, which is the system's to say.
-    folder.write("liblowtide_malloc.so", b"");
+    for library in ["liblowtide_malloc.so", "liblowtide_serving.so"] {
+        folder.write(library, b"");
+    }
     let arguments = ["--allocators", "lowtide,lowtide-no-learn", "--malloc-conf", "narenas:1", "--json"];
     let ended = bench_with(&folder, "liblowtide_malloc.so", &[&QUICK[..], &arguments].concat());
     let warning = "`malloc-conf` is for jemalloc, and the underlying allocator is glibc";
@@ -100,7 +102,9 @@ fn rounds_go_on_until_the_ratio_is_known() {
         return;
     }
     let folder = Folder::new();
-    folder.write("liblowtide_malloc.so", b"");
+    for library in ["liblowtide_malloc.so", "liblowtide_serving.so"] {
+        folder.write(library, b"");
+    }
     let measure = |percent: &str| {
         let arguments = ["--allocators", "glibc,lowtide", "--json", "--within", percent];
         let ended = bench_with(&folder, "liblowtide_malloc.so", &[&QUICK[..], &arguments].concat());

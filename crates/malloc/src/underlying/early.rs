@@ -9,10 +9,12 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lowtide_core::preload::EARLY_UNIT;
+
 const BYTES: usize = 64 << 10;
 
 /// Each block is preceded by its size, in a unit of this many bytes, and begins at a multiple of it.
-const UNIT: usize = 16;
+const UNIT: usize = EARLY_UNIT;
 
 #[repr(C, align(4096))]
 struct Memory(UnsafeCell<[u8; BYTES]>);

@@ -4,7 +4,7 @@
 //! lock.
 
 use std::alloc::Layout;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
@@ -32,19 +32,14 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 
-/// Has `quick_exit` reported here.
-pub(crate) fn watch() {
-    begin();
-    process::at_quick_exit(at_quick_exit);
-}
-
 /// This process has its own memory, and nobody has ended it yet.
 pub(crate) fn begin() {
     PROCESS.store(process::number(), Ordering::Relaxed);
     LAST.store(0, Ordering::Relaxed);
 }
 
-extern "C" fn at_quick_exit(_: *mut c_void) {
+/// The process ends by `quick_exit`, and its own handlers for that have run.
+pub(crate) extern "C" fn quick_finish() {
     leave();
 }
 

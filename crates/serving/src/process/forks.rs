@@ -1,6 +1,6 @@
-//! Forks: the arena is frozen while the process is copied, so that the child finds it whole. The order of locks is the
-//! arena's, then the underlying allocator's: its handlers were registered before these, and so come to prepare after
-//! them.
+//! Forks: the arena is frozen while the process is copied, so that the child finds it whole. The library under the program has registered
+//! handlers before the program's own, and calls these from there: so the arena is frozen after the program's handlers have prepared, which may
+//! wait for threads that allocate. The underlying allocator's handlers come later still.
 
 #![expect(unsafe_code, reason = "keeps the frozen arena between two handlers")]
 
@@ -15,7 +15,6 @@ use crate::report::{faults, marks, summary};
 use crate::service;
 use crate::serving::thread;
 use crate::system::errno::Errno;
-use crate::system::process;
 
 struct Slot(UnsafeCell<Option<Frozen>>);
 
@@ -26,15 +25,10 @@ static FROZEN: Slot = Slot(UnsafeCell::new(None));
 /// The number of the thread that has frozen the arena; zero for none.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 
-/// Has forks reported here.
-pub(crate) fn watch() {
-    process::at_fork(prepare, parent, child);
-}
-
 /// Until the fork is over, what this thread asks for in other handlers comes from the underlying allocator. A thread
 /// that forks inside the arena, in a signal handler, may have its lock, or wait for another thread that has it: nothing
 /// can be frozen.
-extern "C" fn prepare() {
+pub(crate) extern "C" fn prepare() {
     let kept = Errno::keep();
     let was_inside = thread::is_inside();
     thread::enter();
@@ -59,7 +53,11 @@ fn taken() -> Option<Frozen> {
     unsafe { (*FROZEN.0.get()).take() }
 }
 
-extern "C" fn parent() {
+pub(crate) extern "C" fn parent() {
+    if !thread::is_inside() {
+        // The arena came when this fork was underway.
+        return;
+    }
     let kept = Errno::keep();
     if let Some(frozen) = taken() {
         frozen.thaw();
@@ -69,8 +67,12 @@ extern "C" fn parent() {
     drop(kept);
 }
 
-extern "C" fn child() {
+pub(crate) extern "C" fn child() {
     let kept = Errno::keep();
+    if !thread::is_inside() {
+        // As in `parent`. What nobody has frozen is given up below.
+        thread::enter();
+    }
     let frozen = taken();
     // An arena that was made while the process was copied was not frozen: another thread may have been in it.
     if thread::was_inside() || frozen.is_none() && lifecycle::arena().is_some() {

@@ -18,7 +18,7 @@ use crate::process::evidence;
 use crate::report::notice::say;
 use crate::service;
 use crate::serving::thread::{self, Inside};
-use crate::serving::underlying;
+use crate::serving::{cache, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 
@@ -75,6 +75,7 @@ pub(crate) fn serving() -> Option<&'static HostArena> {
 /// No new blocks come from the arena; those that it has handed out come back to it.
 pub(crate) fn retire() {
     IS_RETIRED.store(true, Ordering::Release);
+    cache::stop_leaving();
 }
 
 /// The arena for a new block of `bytes`, unless it was given up, is retired or is not worth making yet.
@@ -103,7 +104,7 @@ fn leak<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
-/// Has panics noted. Done before there is a second thread: a fork in the middle of it would leave its lock behind.
+/// Has panics noted. No fork is in the middle of it, which would leave its lock behind: the library under the program sees to that.
 pub(crate) fn watch_panics() {
     panic::set_hook(Box::new(note_panic));
 }
@@ -127,6 +128,7 @@ fn make() -> Option<&'static HostArena> {
             SERVING.store(arena, Ordering::Release);
             // What the underlying allocator has kept of large blocks is of no more use.
             underlying::trim(0);
+            cache::begin_to_leave();
         }
         Ok(Ok(_)) => {}
         Ok(Err(error)) => step_aside(format_args!("no range of addresses for large blocks: {error}")),

@@ -13,9 +13,9 @@ use std::time::Duration;
 use lowtide_core::preload::{self, Opening, VERSION};
 use lowtide_memory::process::Uncancelled;
 
-use crate::process::{evidence, exit, forks, lifecycle};
+use crate::process::{evidence, exit, lifecycle};
 use crate::report::summary;
-use crate::serving::thread::Inside;
+use crate::serving::thread::{self, Inside};
 use crate::serving::{exports, underlying};
 use crate::settings::Settings;
 use crate::system::process;
@@ -37,6 +37,7 @@ pub unsafe extern "C" fn lowtide_attach(opening: *const Opening) -> c_int {
         }
         &*opening
     };
+    thread::begin(opening.start.thread_words);
     let Some(inside) = Inside::enter() else { return 1 };
     let uncancelled = Uncancelled::begin();
     let begun = catch_unwind(AssertUnwindSafe(|| begin_to_serve(opening)));
@@ -47,14 +48,14 @@ pub unsafe extern "C" fn lowtide_attach(opening: *const Opening) -> c_int {
 
 fn begin_to_serve(opening: &Opening) {
     underlying::enter(&opening.underlying);
-    let age = process::age().unwrap_or_default();
+    let age = if opening.start.is_new { Duration::ZERO } else { process::age().unwrap_or_default() };
     BEGAN.store(process::now().saturating_sub(age).as_nanos() as u64, Ordering::Relaxed);
     // SAFETY: the other library's word: so many bytes, which nobody changes.
-    Settings::read(unsafe { slice::from_raw_parts(opening.start.words, opening.start.words_bytes) });
+    let words = unsafe { slice::from_raw_parts(opening.start.words, opening.start.words_bytes) };
+    Settings::read(words, opening.start.is_cut);
     evidence::begin(opening.start.asked);
     lifecycle::watch_panics();
-    forks::watch();
-    exit::watch();
+    exit::begin();
     // SAFETY: the other library's word: the table is there as long as the program.
     exports::enter(unsafe { &*opening.entries });
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lowtide_core::options::ArenaUse;
+use lowtide_core::preload::WORTH;
 use lowtide_memory::system::files::own;
 use lowtide_pool::{HostArena, HostStats};
 use serde::Serialize;
@@ -64,9 +65,6 @@ struct Large {
     asked_before_bytes: u64,
 }
 
-/// A process that asked for so many bytes in large blocks has something to tell, whoever served them.
-const WORTH_TELLING: u64 = 64 << 20;
-
 /// Whether it is being written, or was.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
@@ -78,7 +76,7 @@ pub(crate) fn is_wanted() -> bool {
 
 /// Whether there is anything to report: programs start others by the thousand that do nothing to speak of.
 fn is_worth_it(settings: &Settings) -> bool {
-    let had_large = lifecycle::arena().is_some() || evidence::asked() >= WORTH_TELLING;
+    let had_large = lifecycle::arena().is_some() || evidence::asked() >= WORTH;
     let did = had_large || faults::marked() > 0 || marks::are_any();
     let went_wrong = lifecycle::reason().is_some() || !settings.warnings.is_empty();
     did || went_wrong || settings.runner.is_none_or(|runner| runner == std::os::unix::process::parent_id())

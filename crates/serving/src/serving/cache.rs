@@ -11,7 +11,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use lowtide_core::options::ArenaUse;
 
@@ -70,6 +70,9 @@ const ENDED: *mut Cache = ptr::without_provenance_mut(1);
 /// The key by which the C library ends a thread's cache; none before one was needed, or where there is none to be had.
 static KEY: AtomicU32 = AtomicU32::new(0);
 static HAS_KEY: AtomicBool = AtomicBool::new(false);
+
+/// How many bytes of blocks from before the arena may still be freed.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// The smallest class whose blocks have `bytes`, which is not above [`LARGEST`].
 fn class_above(bytes: usize) -> usize {
@@ -186,12 +189,30 @@ unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
     is_kept
 }
 
-/// Gives the pages of a block back that is about to be freed: glibc would keep them for the next of its size, and that comes from the arena.
+/// The arena has just been made: what glibc has handed out by now will not be needed again once it is freed.
+pub(crate) fn begin_to_leave() {
+    // Pages of 2 MiB and more are not given back in parts, and some systems round a part up.
+    let has_huge = std::env::var_os("GLIBC_TUNABLES").is_some_and(|set| set.to_string_lossy().contains("hugetlb"));
+    if underlying::is_plain_glibc() && !has_huge {
+        LEFT.store(underlying::mallinfo2().uordblks, Ordering::Relaxed);
+    }
+}
+
+/// New blocks come from glibc again.
+pub(crate) fn stop_leaving() {
+    LEFT.store(0, Ordering::Relaxed);
+}
+
+/// Gives the pages of a block back that is about to be freed and may be from before the arena: glibc would keep them for the next of its size,
+/// and that comes from the arena.
 ///
 /// # Safety
 /// As of [`put`]. What glibc itself writes to a free block is at its ends.
 #[cold]
 unsafe fn leave(block: *mut c_void, bytes: usize) {
+    if LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
+        return;
+    }
     let page = memory::page_size();
     let (start, end) = (block as usize + NOTES, block as usize + bytes - OVERHEAD);
     let pages = start.next_multiple_of(page)..end / page * page;

@@ -7,11 +7,10 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lowtide_core::preload::EARLY_UNIT;
+
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// In what unit before a block its size is.
-const UNIT: usize = 16;
 
 /// They lie there.
 pub(crate) fn enter(range: Range<usize>) {
@@ -31,5 +30,5 @@ pub(crate) fn owns(block: *const c_void) -> bool {
 /// It is one of these.
 pub(crate) unsafe fn size(block: *const c_void) -> usize {
     // SAFETY: the caller's: its size precedes it.
-    unsafe { block.cast::<usize>().byte_sub(UNIT).read() }
+    unsafe { block.cast::<usize>().byte_sub(EARLY_UNIT).read() }
 }

@@ -12,7 +12,7 @@ use lowtide_core::preload::Entries;
 use lowtide_memory::process::Uncancelled;
 use lowtide_pool::HostArena;
 
-use crate::process::{alterations, evidence, exit, lifecycle, limits, locking, namespaces, start};
+use crate::process::{alterations, evidence, exit, forks, lifecycle, limits, locking, namespaces, start};
 use crate::report::{faults, marks};
 use crate::service;
 use crate::serving::large::{self, LARGE};
@@ -35,6 +35,10 @@ pub(crate) fn enter(table: &Entries) {
         (&table.setns, namespaces::setns as *mut c_void),
         (&table.exit, _exit as *mut c_void),
         (&table.finish, start::finish as *mut c_void),
+        (&table.quick_finish, exit::quick_finish as *mut c_void),
+        (&table.fork_prepare, forks::prepare as *mut c_void),
+        (&table.fork_parent, forks::parent as *mut c_void),
+        (&table.fork_child, forks::child as *mut c_void),
         (&table.malloc_trim, malloc_trim as *mut c_void),
         (&table.mallinfo2, mallinfo2 as *mut c_void),
         (&table.step, lowtide_step as *mut c_void),

@@ -19,8 +19,7 @@ use crate::settings::Settings;
 use crate::system::errno::{Errno, set_errno};
 use crate::system::memory;
 
-/// The smallest request that the arena serves.
-pub(crate) const LARGE: usize = 32 << 10;
+pub(crate) use lowtide_core::preload::LARGE;
 
 /// From here on `calloc` goes to the underlying allocator: glibc always maps such blocks from fresh pages, of which only
 /// those that are touched ever become resident.

@@ -1,26 +1,24 @@
 //! What each thread keeps: its number, whether it is inside the arena, and where its freed blocks are. The three words lie in the block that every
-//! thread is born with, reached without a call: nothing is allocated, registered or torn down for them.
+//! thread is born with, where the library under the program has them, reached without a call: nothing is allocated, registered or torn down for them.
 
 #![expect(unsafe_code, reason = "reaches thread-local words by assembly")]
 
-use std::arch::global_asm;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 
 use lowtide_core::ThreadId;
+use lowtide_core::preload::THREAD_WORDS;
 
 use super::cache::Cache;
 
-global_asm!(
-    ".pushsection .tbss.lowtide,\"awT\",@nobits",
-    ".p2align 3",
-    ".globl lowtide_thread_words",
-    ".hidden lowtide_thread_words",
-    ".type lowtide_thread_words, @object",
-    ".size lowtide_thread_words, 24",
-    "lowtide_thread_words:",
-    ".zero 24",
-    ".popsection",
-);
+const _: () = assert!(size_of::<Words>() == THREAD_WORDS * size_of::<u64>());
+
+/// How far the words are from a thread's pointer.
+static DISTANCE: AtomicIsize = AtomicIsize::new(0);
+
+/// So far the words are from each thread's pointer.
+pub(crate) fn begin(distance: isize) {
+    DISTANCE.store(distance, Ordering::Relaxed);
+}
 
 /// What lies in the thread's block.
 #[repr(C)]
@@ -33,39 +31,17 @@ struct Words {
     cache: *mut Cache,
 }
 
-#[cfg(target_arch = "x86_64")]
 #[inline]
 fn words() -> *mut Words {
-    let address: *mut Words;
-    // SAFETY: adds the words' distance, which the loader has settled, to the thread's own pointer.
+    let pointer: *mut Words;
+    // SAFETY: reads the thread's own pointer.
     unsafe {
-        std::arch::asm!(
-            "mov {0}, qword ptr fs:[0]",
-            "add {0}, qword ptr [rip + lowtide_thread_words@GOTTPOFF]",
-            out(reg) address,
-            options(nostack, pure, readonly),
-        );
+        #[cfg(target_arch = "x86_64")]
+        std::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) pointer, options(nostack, pure, readonly));
+        #[cfg(target_arch = "aarch64")]
+        std::arch::asm!("mrs {0}, tpidr_el0", out(reg) pointer, options(nostack, pure, nomem));
     }
-    address
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline]
-fn words() -> *mut Words {
-    let address: *mut Words;
-    // SAFETY: adds the words' distance, which the loader has settled, to the thread's own pointer.
-    unsafe {
-        std::arch::asm!(
-            "mrs {0}, tpidr_el0",
-            "adrp {1}, :gottprel:lowtide_thread_words",
-            "ldr {1}, [{1}, :gottprel_lo12:lowtide_thread_words]",
-            "add {0}, {0}, {1}",
-            out(reg) address,
-            out(reg) _,
-            options(nostack, pure, readonly),
-        );
-    }
-    address
+    pointer.wrapping_byte_offset(DISTANCE.load(Ordering::Relaxed))
 }
 
 /// The number of this thread.

@@ -67,7 +67,7 @@ pub(crate) unsafe fn join(pages: Range<usize>) {
     let _ = unsafe { madvise(pages.start as *mut c_void, pages.len(), Advice::LinuxHugepage) };
 }
 
-/// `mprotect` of the C library, without calling it: this library has taken its name.
+/// `mprotect` of the C library, without calling it: Lowtide stands in for that.
 ///
 /// # Safety
 /// As of the C library.

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "calls the system, and hands it functions to call")]
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr;
@@ -10,10 +10,6 @@ use std::time::Duration;
 
 use super::errno::Errno;
 use super::memory::page_size;
-
-unsafe extern "C" {
-    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
-}
 
 /// The number of this process, also where it has another's memory.
 pub(crate) fn number() -> i32 {
@@ -104,7 +100,7 @@ pub(crate) fn address_limit() -> Option<u64> {
     (limit.rlim_cur != libc::RLIM64_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// `prlimit` of the C library, without calling it: this library has taken its name.
+/// `prlimit` of the C library, without calling it: Lowtide stands in for that.
 ///
 /// # Safety
 /// As of the C library.
@@ -140,18 +136,6 @@ pub(crate) unsafe fn unshare(flags: c_int) -> c_int {
 pub(crate) unsafe fn setns(file: c_int, kind: c_int) -> c_int {
     // SAFETY: the caller's.
     unsafe { libc::syscall(libc::SYS_setns, file, kind) as c_int }
-}
-
-/// Has functions called around each fork.
-pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: the functions live as long as the program: this library is never unloaded.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
-}
-
-/// Has a function called by `quick_exit`.
-pub(crate) fn at_quick_exit(function: extern "C" fn(*mut c_void)) {
-    // SAFETY: the function lives as long as the program.
-    unsafe { __cxa_at_quick_exit(function, ptr::null_mut()) };
 }
 
 /// Ends the process at once, as the C library does.

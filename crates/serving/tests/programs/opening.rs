@@ -73,6 +73,40 @@ fn children_of_a_process_that_is_opening_it_are_whole() {
 }
 
 #[test]
+fn a_fork_waits_for_a_library_that_is_being_opened() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("opened", "opened", &[]);
+    let alone: PathBuf = sandbox.path("alone.so");
+    fs::copy(library(), &alone).unwrap();
+    sandbox.build("refuses", "liblowtide_serving.so", &["-shared", "-fPIC", "-DSLOW"]);
+    assert_well(&run(&program, &alone).arg("meanwhile").output().unwrap());
+}
+
+#[test]
+fn a_program_locks_its_own_around_forks_though_the_arena_came_later() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    assert_well(&run(&sandbox.build("handlers", "handlers", &[]), library()).output().unwrap());
+}
+
+#[test]
+fn a_block_that_grows_counts() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("opened", "opened", &[]);
+    assert_well(&run(&program, library()).arg("grown").output().unwrap());
+}
+
+#[test]
+fn a_process_that_changes_its_root_is_served_by_what_was_there_before() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("opened", "opened", &[]);
+    let output = run(&program, library()).arg("root").output().unwrap();
+    if output.status.code() == Some(77) {
+        return lowtide_testing::skip("this user may not change the root");
+    }
+    assert_well(&output);
+}
+
+#[test]
 fn a_process_whose_memory_is_locked_does_without() {
     let Some(sandbox) = Sandbox::new() else { return };
     let program = sandbox.build("opened", "opened", &[]);

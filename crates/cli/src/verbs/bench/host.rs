@@ -171,11 +171,11 @@ impl Arguments {
         }
     }
 
-    /// Whether the ratio of each workload is known as well as was asked for.
-    fn is_enough(&self, ratios: &[Standing]) -> bool {
+    /// Whether after so many rounds the ratio of each workload is known as well as was asked for, or there is none.
+    fn is_enough(&self, rounds: usize, ratios: &[Standing]) -> bool {
         let Some(percent) = self.within else { return true };
         let is_known = |standing: &Standing| !standing.is_best || standing.cpu.reach() <= percent / 100.0;
-        !ratios.is_empty() && ratios.iter().all(is_known)
+        rounds > 1 && ratios.iter().all(is_known)
     }
 
     /// Runs everything, each allocator in turn, and again from the start.
@@ -190,7 +190,6 @@ impl Arguments {
         let mut rows: Vec<Row> = Vec::new();
         let names: Vec<&str> = workloads.iter().map(|workload| workload.name()).collect();
         let mut failed = Vec::new();
-        let compares = contestants.len() > 1 && contestants.iter().any(|one| one.name() == Allocator::Lowtide.name());
         let mut rounds = 0..self.runs.get();
         let ratios = loop {
             rounds::run((&names, rounds.clone()), &contestants, &mut failed, console, |place, contestant| {
@@ -201,7 +200,7 @@ impl Arguments {
             });
             rows.iter_mut().for_each(Row::add_up);
             let ratios = standing(&rows);
-            if was_interrupted() || rounds.end >= MOST || !compares || self.is_enough(&ratios) {
+            if was_interrupted() || rounds.end >= MOST || self.is_enough(rounds.end, &ratios) {
                 break ratios;
             }
             rounds = rounds.end..rounds.end + 1;

@@ -1,4 +1,4 @@
-//! Two programs that were measured in turn, one right after the other: their ratio, and how far it can be trusted.
+//! Two programs that were measured in turn, in the same rounds: their ratio, and how far it can be trusted.
 
 use serde::Serialize;
 

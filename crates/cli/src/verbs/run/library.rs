@@ -22,6 +22,10 @@ pub(crate) fn find(injection: Option<&Path>) -> Result<PathBuf, Failure> {
                 let message = format!("{} is {}, which is not there", LIBRARY.variable(), show::path(&path));
                 return Err(Failure::usage(message, "correct it, or leave it out"));
             }
+            if path.file_name() == Some(OsStr::new(FILE)) && !is_whole(&path) {
+                let message = format!("{SERVING} is not beside {}", show::path(&path));
+                return Err(Failure::usage(message, format!("put it there, or leave {} out", LIBRARY.variable())));
+            }
             path
         }
         None => places(injection).into_iter().find(|path| is_whole(path)).ok_or_else(|| {

@@ -1,6 +1,7 @@
 /* When the library that serves is opened: `opened WAY`. Blocks from before and after go their ways in any mix. */
 #include "check.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #define BLOCKS 64
@@ -86,6 +87,31 @@ static void forks(void) {
     CHECK(is_open());
 }
 
+static void *ask_much(void *unused) {
+    ask(100 * MIB);
+    return unused;
+}
+
+/* Forks, all the while a slow library is opened by a thread of its own. */
+static void meanwhile(void) {
+    pthread_t id;
+    CHECK(pthread_create(&id, NULL, ask_much, NULL) == 0);
+    double start = seconds();
+    while (seconds() < start + 0.6) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (!child) {
+            alarm(20);
+            CHECK(dlopen("libm.so.6", RTLD_NOW));
+            ask(100 * MIB);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    pthread_join(id, NULL);
+}
+
 int main(int count, char **words) {
     const char *way = count > 1 ? words[1] : "";
     if (!strcmp(way, "at once")) {
@@ -108,6 +134,24 @@ int main(int count, char **words) {
         threads();
     } else if (!strcmp(way, "forks")) {
         forks();
+    } else if (!strcmp(way, "meanwhile")) {
+        meanwhile();
+    } else if (!strcmp(way, "grown")) {
+        char *block = NULL;
+        for (size_t size = KIB; size <= 80 * MIB; size *= 2)
+            CHECK((block = realloc(block, size)));
+        free(block);
+        CHECK(is_open());
+    } else if (!strcmp(way, "root")) {
+        int maps = open("/proc/self/maps", O_RDONLY);
+        if (chroot("/tmp"))
+            return 77;
+        static char text[1 << 20];
+        size_t length = 0;
+        for (ssize_t got; (got = read(maps, text + length, sizeof text - 1 - length)) > 0;)
+            length += (size_t)got;
+        CHECK(strstr(text, "liblowtide_serving.so"));
+        ask(200 * MIB);
     } else if (!strcmp(way, "missing")) {
         ask(200 * MIB);
         CHECK(!is_open());
