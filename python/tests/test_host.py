@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -34,6 +35,13 @@ def run(*arguments: str, cwd: Path, **variables: str) -> tuple[subprocess.Comple
     """The end of a command that is run on the host, and what is written of it."""
     done = child.lowtide("run", "-o", "run.json", *arguments, cwd=cwd, **variables)
     return done, json.loads((cwd / "run.json").read_text())
+
+
+@pytest.mark.skipif(shutil.which("strip") is None, reason="without `strip`, the library has what debuggers need")
+def test_what_goes_under_every_program_is_small() -> None:
+    # More than that, and the linker has kept what a panic would need.
+    assert LIBRARY.stat().st_size < 64 * 1024
+    assert LIBRARY.with_name("liblowtide_serving.so").is_file()
 
 
 @needs_torch
