@@ -18,6 +18,7 @@ from lowtide.torch.estimation.fake.device import fake_mode, pretend, repeatable,
 from lowtide.torch.estimation.fake.subject import call, fake_example, fake_model, loss_of
 from lowtide.torch.estimation.fake.values import values
 from lowtide.torch.estimation.kernels.attention import attention
+from lowtide.torch.estimation.kernels.ctc import ctc
 from lowtide.torch.estimation.kernels.recurrent import recurrence
 from lowtide.torch.estimation.tracing.ledger import Ledger
 from lowtide.torch.estimation.tracing.watcher import Watcher
@@ -53,8 +54,9 @@ def trace(task: Task) -> Traced:
     with repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
         watcher = Watcher(mode, ledger, task.device)
         sizes: dict[str, int] = {}
-        with watcher, attention(), recurrence(watcher), values(watcher), autograd(watcher), tracing():
-            run(task, watcher, sizes)
+        with watcher, values(watcher), autograd(watcher), tracing():
+            with attention(), recurrence(watcher), ctc(watcher):
+                run(task, watcher, sizes)
     return Traced(ledger, watcher.assumptions, sizes)
 
 
