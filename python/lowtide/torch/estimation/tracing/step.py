@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import UnsupportedOperatorException
 from torch.utils._pytree import tree_leaves
 
 from lowtide.torch.estimation.fake.autograd import accumulator, autograd
+from lowtide.torch.estimation.fake.compiled import uncompiled
 from lowtide.torch.estimation.fake.device import fake_mode, pretend, repeatable, replace, untraced
 from lowtide.torch.estimation.fake.subject import call, fake_example, fake_model, loss_of
 from lowtide.torch.estimation.fake.values import values
@@ -54,7 +55,7 @@ def trace(task: Task) -> Traced:
     with repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
         watcher = Watcher(mode, ledger, task.device)
         sizes: dict[str, int] = {}
-        with watcher, values(watcher), autograd(watcher), tracing():
+        with watcher, values(watcher), autograd(watcher), uncompiled(watcher), tracing():
             with attention(), recurrence(watcher), ctc(watcher):
                 run(task, watcher, sizes)
     return Traced(ledger, watcher.assumptions, sizes)
