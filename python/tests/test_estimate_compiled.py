@@ -163,3 +163,24 @@ def test_compiling_is_as_before_afterwards() -> None:
     assert type(act).__call__ == call
     model(torch.zeros(2, 4))
     assert len(graphs) == 1
+
+
+@pytest.mark.parametrize("version", ["deberta", "deberta_v2"])
+def test_deberta_answers_with_its_functions_scripted_as_without(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    transformers = pytest.importorskip("transformers", reason="the model is Transformers'")
+    family = {"deberta": "Deberta", "deberta_v2": "DebertaV2"}[version]
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        relative_attention=True, pos_att_type=["c2p", "p2c"], max_position_embeddings=64, position_buckets=16,
+    )
+    build = lambda: getattr(transformers, f"{family}ForSequenceClassification")(config)  # noqa: E731
+    batch = {"input_ids": torch.randint(1, 100, (2, 32)), "labels": torch.zeros(2, dtype=torch.long)}
+    plain = estimate(build, batch, descent)
+    place = f"transformers.models.{version}.modeling_{version}"
+    module = pytest.importorskip(place)
+    for name in ("c2p_dynamic_expand", "p2c_dynamic_expand", "pos_dynamic_expand", "scaled_size_sqrt"):
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, scripted(getattr(function, "_torchdynamo_inline", function)))
+    found = estimate(build, batch, descent)
+    assert events(found) == events(plain)
+    assert found.gradients > 0 and any(text.startswith("TorchScript") for text in found.assumptions)

@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="estimate traces with PyTorch")
 
 from lowtide.torch.estimation import estimate  # noqa: E402
+from lowtide.torch.estimation.kernels.workspaces import BLAS_WORKSPACE  # noqa: E402
 
 SMALLEST = 2048
 """Blocks below this are left out: the loss, and what it is made of."""
@@ -119,3 +120,28 @@ def test_a_leaf_that_is_made_by_setting_its_flag_gets_a_gradient() -> None:
     found = estimate(lambda: Sensitive(64, 64), torch.zeros(8, 64), steps=2)
     assert found.gradients == 64 * 64 * 4
     assert not torch.zeros(2).requires_grad and "requires_grad" not in vars(torch.Tensor)
+
+
+def test_checkpoints_of_transformers_take_less_either_way() -> None:
+    transformers = pytest.importorskip("transformers", reason="the model is Transformers'")
+    config = transformers.LlamaConfig(
+        hidden_size=64, intermediate_size=256, num_hidden_layers=6, num_attention_heads=2, num_key_value_heads=2,
+        vocab_size=100,
+    )
+    ids = torch.randint(1, 100, (8, 256))
+
+    def activations(is_reentrant: bool | None) -> int:
+        def build() -> Any:
+            model = transformers.AutoModelForCausalLM.from_config(config)
+            if is_reentrant is not None:
+                model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": is_reentrant})
+            return model
+
+        found = estimate(build, {"input_ids": ids, "labels": ids, "use_cache": False}, steps=1)
+        assert found.assumptions == [] and found.gradients == found.parameters
+        return found.peak_requested - found.parameters
+
+    kept, recomputed, reentrant = activations(None), activations(False), activations(True)
+    workspace = 2 * BLAS_WORKSPACE
+    assert recomputed - workspace < (kept - workspace) / 2
+    assert abs(reentrant - recomputed) < (recomputed - workspace) / 10
