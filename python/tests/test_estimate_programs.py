@@ -259,3 +259,44 @@ def test_an_optimizer_that_is_made_already_is_refused_with_a_hint() -> None:
     model = torch.nn.Linear(4, 4)
     with pytest.raises(TypeError, match="hint: give torch.optim.AdamW"):
         estimate(model, torch.zeros(2, 4), torch.optim.AdamW(model.parameters()))
+
+
+def test_flexible_attention_is_refused_by_name() -> None:
+    flexible = pytest.importorskip("torch.nn.attention.flex_attention").flex_attention
+
+    class Attention(nn.Linear):
+        def forward(self, values: Any) -> Any:
+            rows = super().forward(values).unflatten(-1, (4, 16)).transpose(1, 2)
+            return torch.compile(flexible)(rows, rows, rows)
+
+    with pytest.raises(RuntimeError, match="flex_attention cannot be traced(.|\n)*hint: .*scaled_dot_product_attention"):
+        estimate(lambda: Attention(64, 64), torch.zeros(2, 128, 64), train=False)
+
+
+class Failing(nn.Module):
+    def __init__(self, message: str = "") -> None:
+        super().__init__()
+        self.layer, self.message = nn.Linear(4, 4), message
+
+    def forward(self, values: Any) -> Any:
+        if self.message:
+            raise RuntimeError(self.message)
+        return self.layer(values)
+
+
+@pytest.mark.parametrize(
+    ("message", "example", "hint"),
+    [
+        ("", (torch.zeros(2, 4), 1), "a tuple is passed as arguments"),
+        ("", {"rows": torch.zeros(2, 4)}, "a tuple is passed as arguments"),
+        ("", torch.zeros(2, 3), "call the model with this example on the CPU"),
+        ("something else", torch.zeros(2, 4), "call the model with this example on the CPU"),
+        ("Error in dlopen: libcuda.so.1: no such file", torch.zeros(2, 4), "this code calls the GPU's driver itself"),
+    ],
+)
+def test_a_model_that_fails_gets_the_hint_that_applies(message: str, example: Any, hint: str) -> None:
+    said = f"the model failed on the example(.|\n)*{message}(.|\n)*hint: {hint}"
+    with pytest.raises(RuntimeError, match=said) as raised:
+        estimate(lambda: Failing(message), example)
+    assert str(raised.value).count("hint:") == 1
+    assert ("test_estimate_programs.py:" in str(raised.value)) == ("arguments" not in hint)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.function import BackwardCFunction
 from torch.utils._pytree import tree_leaves
 
 from lowtide.torch.estimation.fake.device import replace
@@ -30,13 +31,30 @@ def accumulator(watcher: Watcher, leaf: torch.Tensor) -> Any:
 def autograd(watcher: Watcher) -> Iterator[None]:
     """Has autograd make its nodes as they must be, until the block ends."""
     native_requires = torch.Tensor.requires_grad_
+    native_flag: Any = torch._C.TensorBase.requires_grad
     native_apply = vars(torch.autograd.Function)["apply"]
+    native_backward = BackwardCFunction.apply
 
     def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
         native_requires(self, requires_grad)
-        if requires_grad and isinstance(self, FakeTensor) and self.is_leaf:
-            watcher.leaves.append(accumulator(watcher, self))
+        hold(self)
         return self
+
+    def set_flag(self: Any, requires_grad: bool) -> None:
+        native_flag.__set__(self, requires_grad)
+        hold(self)
+
+    def hold(leaf: Any) -> None:
+        if leaf.requires_grad and isinstance(leaf, FakeTensor) and leaf.is_leaf:
+            watcher.leaves.append(accumulator(watcher, leaf))
+
+    def go_back(self: Any, *gradients: Any) -> Any:
+        # What a function's backward pass made leaves of, as a reentrant checkpoint does, dies with it.
+        before = len(watcher.leaves)
+        try:
+            return native_backward(self, *gradients)
+        finally:
+            del watcher.leaves[before:]
 
     def apply(cls: Any, *arguments: Any, **keywords: Any) -> Any:
         forward = cls.forward
@@ -52,5 +70,7 @@ def autograd(watcher: Watcher) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         replace(stack, torch.Tensor, "requires_grad_", requires_grad_)
+        replace(stack, torch.Tensor, "requires_grad", property(native_flag.__get__, set_flag))
+        replace(stack, BackwardCFunction, "apply", go_back)
         replace(stack, torch.autograd.Function, "apply", classmethod(apply))
         yield

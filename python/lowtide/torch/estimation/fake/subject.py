@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 
 from lowtide.torch.estimation.answer.example import remade
+from lowtide.torch.estimation.fake.compiled import make_leaves, note_compiled
 from lowtide.torch.estimation.fake.device import replace
 from lowtide.torch.estimation.fake.values import imitation
 from lowtide.torch.estimation.tracing.watcher import Watcher
@@ -21,6 +22,7 @@ from lowtide.torch.estimation.tracing.watcher import Watcher
 def fake_model(model: Any, watcher: Watcher, device: torch.device) -> nn.Module:
     """A model on the device whose parameters are fake: built by `model`, or a likeness of it."""
     if isinstance(model, nn.Module):
+        note_compiled(model, watcher)
         model = likeness(model)
     elif callable(model):
         stand_ins: dict[int, tuple[nn.Module, nn.Module]] = {}
@@ -58,7 +60,10 @@ def likeness(model: nn.Module, stand_ins: dict[int, tuple[nn.Module, nn.Module]]
             memo[id(tensor)] = nn.Parameter(fake, tensor.requires_grad)
         else:
             memo[id(tensor)] = imitation(tensor, torch.device("cpu"))
-    return copy.deepcopy(model, memo)
+    with torch.enable_grad():
+        copied = copy.deepcopy(model, memo)
+    make_leaves(copied)
+    return copied
 
 
 def fake_example(example: Any, device: torch.device) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from lowtide.torch.estimation.kernels import ctc
 from lowtide.torch.estimation.kernels.reduction import partial_results
 
 aten = torch.ops.aten
@@ -192,6 +193,17 @@ def nonzero(args: Any, inputs: list[Any], outputs: list[Any]) -> Phases:
     return [[4, 4096]]
 
 
+def masked_select(args: Any, inputs: list[Any], outputs: list[Any]) -> Phases:
+    """Finds the places under the mask, along every dimension."""
+    places = args[1].dim() * outputs[0].numel() * 8
+    return [[4, 4096, places], [places]]
+
+
+def logsumexp(args: Any, inputs: list[Any], outputs: list[Any]) -> Phases:
+    """The largest of each sum, and the exponentials of what lies below."""
+    return [[size_of(outputs[0]), size_of(args[0])]]
+
+
 def packet(path: str) -> Any:
     """An operation by its name, where this PyTorch has it."""
     return getattr(aten, path, None)
@@ -213,4 +225,7 @@ RULES: list[tuple[list[Any], Callable[..., Phases]]] = [
     ([aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index_put], index_put),
     ([aten.embedding_dense_backward], embedding_backward),
     ([aten.nonzero], nonzero),
+    ([aten.masked_select], masked_select),
+    ([aten.logsumexp], logsumexp),
+    *ctc.RULES,
 ]

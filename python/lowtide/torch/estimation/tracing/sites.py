@@ -37,11 +37,15 @@ class Sites:
             if not inner:
                 site = self.names.get((code, frame.f_lineno))
                 if site is None:
-                    path = code.co_filename.split("site-packages" + os.sep)[-1]
-                    short = os.sep.join(path.split(os.sep)[-3:])
-                    site = self.names[code, frame.f_lineno] = f"{short}:{frame.f_lineno} {code.co_name}"
+                    site = self.names[code, frame.f_lineno] = named(code.co_filename, frame.f_lineno, code.co_name)
                 if node is None and torch.is_grad_enabled():
                     self.forward[torch._C._autograd._get_sequence_nr() - 1] = site
                 return site
             frame = frame.f_back
         return node.name() if node is not None else ""
+
+
+def named(path: str, line: int | None, function: str) -> str:
+    """A place as it is shown."""
+    short = os.sep.join(path.split("site-packages" + os.sep)[-1].split(os.sep)[-3:])
+    return f"{short}:{line} {function}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +16,19 @@ from torch._subclasses.fake_tensor import UnsupportedOperatorException
 from torch.utils._pytree import tree_leaves
 
 from lowtide.torch.estimation.fake.autograd import accumulator, autograd
+from lowtide.torch.estimation.fake.compiled import uncompiled
 from lowtide.torch.estimation.fake.device import fake_mode, pretend, repeatable, replace, untraced
 from lowtide.torch.estimation.fake.subject import call, fake_example, fake_model, loss_of
 from lowtide.torch.estimation.fake.values import values
 from lowtide.torch.estimation.kernels.attention import attention
+from lowtide.torch.estimation.kernels.ctc import ctc
 from lowtide.torch.estimation.kernels.recurrent import recurrence
 from lowtide.torch.estimation.tracing.ledger import Ledger
+from lowtide.torch.estimation.tracing.sites import INNER, named
 from lowtide.torch.estimation.tracing.watcher import Watcher
+
+DRIVER = r"libcuda|NVIDIA driver|CUDA driver|CUDA error|No CUDA GPUs|PrimaryContext"
+"""What errors say that come from a driver that is not there."""
 
 
 @dataclass
@@ -53,8 +61,9 @@ def trace(task: Task) -> Traced:
     with repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
         watcher = Watcher(mode, ledger, task.device)
         sizes: dict[str, int] = {}
-        with watcher, attention(), recurrence(watcher), values(watcher), autograd(watcher), tracing():
-            run(task, watcher, sizes)
+        with watcher, values(watcher), autograd(watcher), uncompiled(watcher), tracing():
+            with attention(), recurrence(watcher), ctc(watcher):
+                run(task, watcher, sizes)
     return Traced(ledger, watcher.assumptions, sizes)
 
 
@@ -105,9 +114,38 @@ def answered(model: Any, batch: Any) -> Any:
         if untraceable(error):
             raise
         raise RuntimeError(
-            f"the model failed on the example: {type(error).__name__}: {error}\n"
-            "hint: a tuple is passed as arguments, a dict as keywords, anything else as the only argument"
+            f"the model failed on the example{place_of(error)}: {type(error).__name__}: {error}\n"
+            f"hint: {advice(model, batch, error)}"
         ) from error
+
+
+def advice(model: Any, batch: Any, error: Exception) -> str:
+    """What to do about a model's error: how examples are passed only where the model does not take this one."""
+    if not takes(model, batch):
+        return "a tuple is passed as arguments, a dict as keywords, anything else as the only argument"
+    if re.search(DRIVER, str(error)):
+        return "this code calls the GPU's driver itself; make it an operation with torch.library.register_fake"
+    return "call the model with this example on the CPU to see whether it fails there too"
+
+
+def takes(model: Any, batch: Any) -> bool:
+    """Whether the parameters of a model's `forward` are those that an example has, where they can be told."""
+    try:
+        signature = inspect.signature(model.forward)
+    except (TypeError, ValueError):
+        return True
+    try:
+        call(signature.bind, batch)
+    except TypeError:
+        return False
+    return True
+
+
+def place_of(error: Exception) -> str:
+    """Where in the user's program an error comes from, such as ` at models/llama.py:120 forward`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outer = [frame for frame in frames if not frame.filename.startswith(INNER)]
+    return f" at {named(outer[-1].filename, outer[-1].lineno, outer[-1].name)}" if outer else ""
 
 
 @contextlib.contextmanager
@@ -119,6 +157,11 @@ def tracing() -> Iterator[None]:
         name = untraceable(error)
         if not name:
             raise
+        if "::" not in name and "." not in name:
+            raise RuntimeError(
+                f"the operation {name} cannot be traced: it runs code that is given to it\n"
+                "hint: put plain operations in its place, such as scaled_dot_product_attention for flex_attention"
+            ) from error
         raise RuntimeError(
             f"the operation {name} cannot be traced: it has no kernel for fake tensors, and none for the CPU\n"
             f"hint: tell the shape of its result with torch.library.register_fake(\"{name.rsplit('.', 1)[0]}\")"
@@ -129,8 +172,10 @@ def untraceable(error: Exception) -> str:
     """The operation that an error says has no kernel, or nothing."""
     if isinstance(error, UnsupportedOperatorException):
         return str(error.func)
-    found = re.match(r"Could not run '([^']+)'", str(error)) if isinstance(error, NotImplementedError) else None
-    return found[1] if found else ""
+    if not isinstance(error, NotImplementedError):
+        return ""
+    found = re.match(r"Could not run '([^']+)'|There was no rule registered for \w+ (\w+)", str(error))
+    return found[1] or found[2] if found else ""
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map
 
 from lowtide.torch.estimation.fake.shadow import DEEPEST, LARGEST, Recipe, Shadow
-from lowtide.torch.estimation.kernels import workspaces
+from lowtide.torch.estimation.kernels import ctc, workspaces
 from lowtide.torch.estimation.tracing.ledger import Block, Ledger
 from lowtide.torch.estimation.tracing.sites import Sites
 
@@ -109,7 +109,8 @@ class Watcher(TorchDispatchMode):
         try:
             if func.namespace == "torchvision" and func is torch.ops.torchvision.nms.default:
                 raise DynamicOutputShapeException(func)
-            result = func(*args, **kwargs)
+            kernel = ctc.RESULTS.get(func)
+            result = func(*args, **kwargs) if kernel is None else kernel(self, *args, **kwargs)
         except UNFORESEEABLE:
             result = self.carry_out(func, args, kwargs, inputs)
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, FakeTensor)]
