@@ -22,7 +22,7 @@ const LONGEST_WINDOW: u64 = 4 << 30;
 
 /// Where this part of the bytes that were asked for is faulted in again, in so many windows in a row, the arena is worth it.
 const PART: u64 = 8;
-const WINDOWS: u32 = 2;
+const WINDOWS: u32 = 6;
 
 /// Whether the program will mark its steps, or does so already.
 static MARKS_STEPS: AtomicBool = AtomicBool::new(false);

@@ -13,7 +13,7 @@ use lowtide_pool::Frozen;
 use crate::process::{evidence, exit, lifecycle, start};
 use crate::report::{faults, marks, summary};
 use crate::service;
-use crate::serving::thread;
+use crate::serving::{cache, thread};
 use crate::system::errno::Errno;
 
 struct Slot(UnsafeCell<Option<Frozen>>);
@@ -85,6 +85,7 @@ pub(crate) extern "C" fn child() {
     lifecycle::forget_maker();
     service::forget();
     evidence::forget();
+    cache::forget();
     faults::forget();
     marks::forget();
     summary::forget();

@@ -34,6 +34,11 @@ const CLASSES: usize = STEPS * (LARGEST / LARGE).ilog2() as usize;
 const SLOTS: usize = 8;
 const MOST_BYTES: usize = 1 << 20;
 
+/// How many bytes all threads may keep, and how much of that one takes at a time. Who comes late gets none: it has what glibc has.
+const MOST_OF_ALL: usize = 4 << 20;
+const SHARE: usize = 256 << 10;
+static FREE_SHARES: AtomicUsize = AtomicUsize::new(MOST_OF_ALL / SHARE);
+
 /// What a thread has asked for is counted after so many bytes.
 const COUNTED: usize = 1 << 20;
 
@@ -59,13 +64,20 @@ pub(crate) struct Cache {
     /// Whether it is being changed: a signal handler that finds it so leaves it alone.
     is_busy: bool,
     bytes: usize,
+    /// How many shares of what all threads may keep are this one's, and how many blocks it has freed since it had the last.
+    shares: usize,
+    freed: usize,
     /// What was asked for since it was last counted.
     asked: usize,
     bins: [Bin; CLASSES],
 }
 
 /// Stands for a thread that keeps nothing: it ends, or nobody wants it to.
-const ENDED: *mut Cache = ptr::without_provenance_mut(1);
+const ENDED: *mut Cache = ptr::without_provenance_mut(SHORT_LIVED + 1);
+
+/// How many blocks a thread frees before it keeps any, and again before it keeps a share more: glibc would hand out the same memory over and over,
+/// and to touch other memory beside it costs faults. One that does little ends before that pays. At first the thread's word counts them.
+const SHORT_LIVED: usize = 1024;
 
 /// The key by which the C library ends a thread's cache; none before one was needed, or where there is none to be had.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -170,7 +182,7 @@ unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     let Some(cache) = (unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) else { return false };
     begin(&mut cache.is_busy);
-    let has_room = cache.bytes + size <= MOST_BYTES;
+    let has_room = has_room(cache, size);
     let is_kept = cache.bins.get_mut(class).is_some_and(|bin| {
         if bin.blocks[..bin.count].contains(&block) {
             give_up(format_args!("free(): double free of the block at {block:p}"));
@@ -203,6 +215,31 @@ pub(crate) fn stop_leaving() {
     LEFT.store(0, Ordering::Relaxed);
 }
 
+/// Whether a cache may have so many bytes more.
+fn has_room(cache: &mut Cache, bytes: usize) -> bool {
+    cache.freed += 1;
+    if cache.bytes + bytes <= cache.shares * SHARE {
+        return true;
+    }
+    let one_less = |free: usize| free.checked_sub(1);
+    if cache.freed < SHORT_LIVED
+        || cache.shares * SHARE >= MOST_BYTES
+        || FREE_SHARES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err()
+    {
+        return false;
+    }
+    cache.shares += 1;
+    cache.freed = 0;
+    cache.bytes + bytes <= cache.shares * SHARE
+}
+
+/// In a forked child, the other threads are gone, and what they have kept is nobody's.
+pub(crate) fn forget() {
+    // SAFETY: it is this thread's.
+    let own = known().map_or(0, |cache| unsafe { (*cache).shares });
+    FREE_SHARES.store((MOST_OF_ALL / SHARE).saturating_sub(own), Ordering::Relaxed);
+}
+
 /// Gives the pages of a block back that is about to be freed and may be from before the arena: glibc would keep them for the next of its size,
 /// and that comes from the arena.
 ///
@@ -226,12 +263,17 @@ unsafe fn leave(block: *mut c_void, bytes: usize) {
 #[inline]
 fn known() -> Option<*mut Cache> {
     let cache = thread::cache();
-    (!cache.is_null() && cache != ENDED).then_some(cache)
+    (cache.addr() > ENDED.addr()).then_some(cache)
 }
 
 /// Makes a cache for this thread; none where the C library would not say when it ends.
 #[cold]
 fn begin_cache() -> Option<*mut Cache> {
+    let freed = thread::cache().addr();
+    if freed < SHORT_LIVED {
+        thread::set_cache(ptr::without_provenance_mut(freed + 1));
+        return None;
+    }
     if thread::cache() == ENDED || thread::is_inside() {
         return None;
     }
@@ -254,6 +296,8 @@ fn make_cache() -> Option<*mut Cache> {
     let empty = Cache {
         is_busy: false,
         bytes: 0,
+        shares: 0,
+        freed: SHORT_LIVED,
         asked: 0,
         bins: [Bin { count: 0, blocks: [ptr::null_mut(); SLOTS] }; CLASSES],
     };
@@ -284,6 +328,7 @@ fn give_back(cache: *mut Cache) {
     // SAFETY: the cache was made by `begin_cache`, and nobody knows of it any more.
     unsafe {
         empty(&mut *cache);
+        FREE_SHARES.fetch_add((*cache).shares, Ordering::Relaxed);
         underlying::free(cache.cast());
     }
 }

@@ -100,6 +100,24 @@ fn what_threads_keep_for_themselves_is_whole_and_goes_back_when_they_end() {
 }
 
 #[test]
+fn threads_that_end_soon_take_no_more_than_without() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("crowd", "crowd", &[]);
+    let numbers = |output: &Output| -> [u64; 2] {
+        let words: Vec<u64> = printed(output).split_whitespace().map(|word| word.parse().unwrap()).collect();
+        words.try_into().unwrap()
+    };
+    for (turns, rounds) in [("20", "100"), ("1000", "8")] {
+        let alone = numbers(&sandbox.program_at(&program).arg(turns).arg(rounds).output_alone());
+        let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(turns).arg(rounds);
+        let under = numbers(&run.output());
+        // What a second library takes is beside that.
+        assert!(under[0] < alone[0] + alone[0] / 4 + (6 << 10), "{turns}: {under:?} and not {alone:?}");
+        assert!(under[1] < 3 * alone[1] + 10_000, "{turns}: {under:?} and not {alone:?}");
+    }
+}
+
+#[test]
 fn a_block_that_a_thread_keeps_is_not_freed_twice() {
     let Some(sandbox) = Sandbox::new() else { return };
     // Where a summary is wanted, threads keep blocks from the first on.

@@ -46,6 +46,8 @@ static void *works(void *argument) {
 
 static void *ends(void *unused) {
     char *blocks[16];
+    /* A thread keeps blocks once it has freed many. */
+    for (int i = 0; i < 1200; i++) free(HIDE(malloc(40 * KIB)));
     for (int i = 0; i < 16; i++) blocks[i] = memset(malloc(50 * KIB), 1, 50 * KIB);
     for (int i = 0; i < 16; i++) free(HIDE(blocks[i]));
     return unused;
