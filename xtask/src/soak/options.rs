@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// What `--help` prints.
 pub(super) const HELP: &str = "\
-Run ten programs at once, again and again, in a control group with little more memory than they need
+Run thirteen programs at once, again and again, in a control group with little more memory than they need
 
 Usage: cargo xtask soak [--minutes N] [--plain]
 

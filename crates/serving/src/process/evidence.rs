@@ -31,10 +31,10 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 static NEXT: AtomicU64 = AtomicU64::new(WORTH);
 /// Whether somebody is counting.
 static COUNTING: AtomicBool = AtomicBool::new(false);
-/// What was seen last time: bytes asked for, bytes faulted in, bytes resident; and in how many windows in a row there was enough.
+/// What was seen last time: bytes asked for, bytes faulted in, the most bytes resident; and in how many windows in a row there was enough.
 static LAST_ASKED: AtomicU64 = AtomicU64::new(0);
 static LAST_FAULTED: AtomicU64 = AtomicU64::new(0);
-static LAST_RESIDENT: AtomicU64 = AtomicU64::new(0);
+static LAST_PEAK: AtomicU64 = AtomicU64::new(0);
 static ENOUGH: AtomicU32 = AtomicU32::new(0);
 
 /// So many bytes were asked for before anybody served. Faults are counted from now on.
@@ -78,7 +78,7 @@ fn decide(asked: u64) -> bool {
     }
 }
 
-/// Whether much of what was asked for since the last time was faulted in without more being resident.
+/// Whether much of what was asked for since the last time was faulted in without more being resident than ever.
 fn faults_in_again(asked: u64) -> bool {
     if COUNTING.swap(true, Ordering::Acquire) {
         return false;
@@ -86,11 +86,11 @@ fn faults_in_again(asked: u64) -> bool {
     let kept = Errno::keep();
     let uncancelled = Uncancelled::begin();
     let faulted = process::usage().minor * page_size() as u64;
-    let resident = process::resident();
+    let peak = process::peak_resident();
     drop(uncancelled);
     drop(kept);
-    let Some(resident) = resident else {
-        // What only grows cannot be told from what is faulted in again.
+    let Some(peak) = peak else {
+        // What is faulted in for the first time cannot be told from what is faulted in again.
         NEXT.store(u64::MAX, Ordering::Relaxed);
         COUNTING.store(false, Ordering::Release);
         return false;
@@ -98,7 +98,8 @@ fn faults_in_again(asked: u64) -> bool {
     let since = |last: &AtomicU64, now: u64| now.saturating_sub(last.swap(now, Ordering::Relaxed));
     let is_first = LAST_FAULTED.load(Ordering::Relaxed) == 0;
     let asked_since = since(&LAST_ASKED, asked);
-    let again = since(&LAST_FAULTED, faulted).saturating_sub(since(&LAST_RESIDENT, resident));
+    // A program that goes through phases grows where it was large before: only what makes it larger than ever is new.
+    let again = since(&LAST_FAULTED, faulted).saturating_sub(since(&LAST_PEAK, peak));
     let has_enough = !is_first && again >= asked_since / PART;
     let windows = if has_enough { ENOUGH.load(Ordering::Relaxed) + 1 } else { 0 };
     ENOUGH.store(windows, Ordering::Relaxed);
@@ -108,6 +109,12 @@ fn faults_in_again(asked: u64) -> bool {
     }
     COUNTING.store(false, Ordering::Release);
     windows >= WINDOWS
+}
+
+/// The process has forked: what it writes to is copied, which costs faults that no arena saves. Counting begins anew.
+pub(crate) fn forked() {
+    LAST_FAULTED.store(0, Ordering::Relaxed);
+    ENOUGH.store(0, Ordering::Relaxed);
 }
 
 /// How many bytes were asked for in large blocks before there was an arena.

@@ -62,6 +62,7 @@ pub(crate) extern "C" fn parent() {
     if let Some(frozen) = taken() {
         frozen.thaw();
     }
+    evidence::forked();
     service::resume();
     thread::leave();
     drop(kept);

@@ -9,7 +9,6 @@ use std::ptr;
 use std::time::Duration;
 
 use super::errno::Errno;
-use super::memory::page_size;
 
 /// The number of this process, also where it has another's memory.
 pub(crate) fn number() -> i32 {
@@ -64,12 +63,12 @@ pub(crate) fn usage() -> Usage {
     Usage { minor: usage.ru_minflt as u64, user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
 }
 
-/// How many bytes of the process are resident; none where the system does not say.
-pub(crate) fn resident() -> Option<u64> {
-    let mut text = [0_u8; 128];
+/// How many bytes of the process were resident at most; none where the system does not say.
+pub(crate) fn peak_resident() -> Option<u64> {
+    let mut text = [0_u8; 2048];
     // SAFETY: reads at most as much as there is room for, from a file that is this call's alone.
     let length = unsafe {
-        let file = libc::open(c"/proc/self/statm".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
             return None;
         }
@@ -77,8 +76,9 @@ pub(crate) fn resident() -> Option<u64> {
         libc::close(file);
         usize::try_from(length).ok()?
     };
-    let pages = str::from_utf8(text.get(..length)?).ok()?.split(' ').nth(1)?;
-    Some(pages.parse::<u64>().ok()? * page_size() as u64)
+    let mut lines = str::from_utf8(text.get(..length)?).ok()?.lines();
+    let kibibytes = lines.find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"))?;
+    Some(kibibytes.parse::<u64>().ok()? << 10)
 }
 
 /// Whether this process has one thread. The C library knows of those that it has started.

@@ -77,7 +77,9 @@ fn blocks_that_are_touched_a_little_take_little() {
 fn only_what_faults_again_and_again_is_served_where_nobody_marks_steps() {
     let Some(sandbox) = Sandbox::new() else { return };
     let program = sandbox.build("evidence", "evidence", &[]);
-    for (way, is_served) in [("again", true), ("grows", false), ("little", false), ("sparse", false), ("marks", true)] {
+    for (way, is_served) in
+        [("again", true), ("phases", true), ("grows", false), ("little", false), ("sparse", false), ("marks", true)]
+    {
         let summary = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way).summary();
         let allocations = summary["large"]["allocations"].as_u64();
         assert_eq!(allocations.is_some_and(|count| count > 0), is_served, "{way}: {summary}");

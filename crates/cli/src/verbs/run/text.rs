@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
 use lowtide_core::Bytes;
+use lowtide_core::preload::WORTH;
 
 use super::compare::Comparison;
 use super::summary::{Summaries, Summary};
@@ -59,9 +60,10 @@ fn block(summary: &Summary) -> Vec<String> {
     }
     let large = match summary.large.allocations {
         0 if summary.large.by == "off" => "the arena is off for it".to_owned(),
-        0 if summary.large.asked_before_bytes > 0 => {
+        0 if summary.large.asked_before_bytes >= WORTH => {
             format!("large blocks stayed with {}: few of their pages are faulted in again", summary.below)
         }
+        0 if summary.large.asked_before_bytes > 0 => "few large blocks".to_owned(),
         0 => "no large blocks".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),
     };
@@ -183,8 +185,10 @@ mod tests {
             block(&Summary { large, below: "glibc".to_owned(), ..Summary::default() }).pop().unwrap()
         };
         assert!(
-            line("underlying", 1).ends_with("large blocks stayed with glibc: few of their pages are faulted in again")
+            line("underlying", WORTH)
+                .ends_with("large blocks stayed with glibc: few of their pages are faulted in again")
         );
+        assert!(line("underlying", 1).ends_with("few large blocks"));
         assert!(line("off", 1).ends_with("the arena is off for it"));
         assert!(line("underlying", 0).ends_with("no large blocks"));
     }

@@ -9,6 +9,12 @@ int main(int count, char **arguments) {
         for (int i = 0; i < 60; i++) free(HIDE(memset(malloc(40 * MIB), 1, 40 * MIB)));
     if (strcmp(way, "grows") == 0)
         for (int i = 0; i < 60; i++) CHECK(HIDE(memset(malloc(8 * MIB), 1, 8 * MIB)));
+    if (strcmp(way, "phases") == 0)
+        for (int i = 0; i < 8; i++) {
+            char *blocks[10];
+            for (int j = 0; j < 10; j++) blocks[j] = memset(malloc(40 * MIB), 1, 40 * MIB);
+            for (int j = 0; j < 10; j++) free(HIDE(blocks[j]));
+        }
     if (strcmp(way, "little") == 0)
         for (int i = 0; i < 60; i++) free(HIDE(memset(malloc(64 * KIB), 1, 64 * KIB)));
     if (strcmp(way, "sparse") == 0)
