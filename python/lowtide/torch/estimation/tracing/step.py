@@ -36,6 +36,8 @@ class Task:
     device: torch.device
     memory: int
     step: Callable[..., Any] | None = None
+    is_brief: bool = False
+    """Only the opening: the first step up to its optimizer."""
 
 
 @dataclass
@@ -85,13 +87,17 @@ def run(task: Task, watcher: Watcher, sizes: dict[str, int]) -> None:
                     watcher.category = "backward"
                     loss.backward()
                     label_gradients(watcher, parameters, sizes)
-                    if optimizer is not None:
-                        watcher.category = "optimizer temporary"
-                        optimizer.step()
-                        label_state(watcher, [optimizer], sizes)
-                        optimizer.zero_grad(set_to_none=True)
-                    else:
-                        model.zero_grad(set_to_none=True)
+            watcher.ledger.close_opening()
+            if task.is_brief:
+                return
+            if task.step is None and task.train:
+                if optimizer is not None:
+                    watcher.category = "optimizer temporary"
+                    optimizer.step()
+                    label_state(watcher, [optimizer], sizes)
+                    optimizer.zero_grad(set_to_none=True)
+                else:
+                    model.zero_grad(set_to_none=True)
             watcher.leaves.clear()
             watcher.ledger.close_step()
     del nodes
