@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import UnsupportedOperatorException
 from torch.utils._pytree import tree_leaves
 
 from lowtide.torch.estimation.fake.autograd import accumulator, autograd
-from lowtide.torch.estimation.fake.device import fake_mode, pretend, repeatable, replace, untraced
+from lowtide.torch.estimation.fake.device import Refused, fake_mode, pretend, repeatable, replace, untraced
 from lowtide.torch.estimation.fake.subject import call, fake_example, fake_model, loss_of
 from lowtide.torch.estimation.fake.values import values
 from lowtide.torch.estimation.kernels.attention import attention
@@ -52,7 +52,7 @@ class Traced:
 def trace(task: Task) -> Traced:
     """Traces the steps of `task`."""
     ledger = Ledger()
-    with repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
+    with torch.inference_mode(False), repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
         watcher = Watcher(mode, ledger, task.device)
         sizes: dict[str, int] = {}
         with watcher, attention(), recurrence(watcher), values(watcher), autograd(watcher), tracing():
@@ -108,7 +108,7 @@ def answered(model: Any, batch: Any) -> Any:
     try:
         return call(model, batch)
     except Exception as error:
-        if untraceable(error):
+        if untraceable(error) or isinstance(error, Refused):
             raise
         raise RuntimeError(
             f"the model failed on the example: {type(error).__name__}: {error}\n"
