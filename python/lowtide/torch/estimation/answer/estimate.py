@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -11,12 +10,13 @@ from typing import Any
 
 import torch
 
-from lowtide import _lowtide
+from lowtide.torch.estimation.answer.answers import Answers, Played
 from lowtide.torch.estimation.answer.example import Examples
+from lowtide.torch.estimation.answer.forecast import Forecast
 from lowtide.torch.estimation.answer.memory import capacity
 from lowtide.torch.estimation.answer.outcome import ALLOCATORS, Estimate, Group
 from lowtide.torch.estimation.answer.search import largest
-from lowtide.torch.estimation.tracing.ledger import grouped
+from lowtide.torch.estimation.tracing.ledger import Ledger, grouped
 from lowtide.torch.estimation.tracing.step import Task, Traced, trace
 
 USUAL_MEMORY = 139 << 30
@@ -71,13 +71,7 @@ def estimate(
     task = Task(model, [], optimizer, loss, kind_of(autocast), train, torch.device(device), room or USUAL_MEMORY, step)
     runs = Runs(task, examples, steps, room)
     traced = runs.traced(examples.size)
-    found = None
-    if vary is not None:
-        assert room is not None
-        found = {
-            name: largest([runs.reserved(name), runs.allocated], runs.fits(name), list(runs.traces), room)
-            for name in ALLOCATORS
-        }
+    found = None if vary is None else searched(runs)
     return outcome(runs, traced, found, begin)
 
 
@@ -91,8 +85,28 @@ def kind_of(autocast: torch.dtype | str | None) -> torch.dtype | None:
     return kind
 
 
+def searched(runs: Runs) -> dict[str, int]:
+    """The largest size that fits, for each allocator: by what a few traces foretell of the others, or by a trace of
+    each size that is asked about."""
+    try:
+        found = Forecast(runs, runs.examples.size).largest(ALLOCATORS)
+    except Exception:  # A size beyond what the model takes: whether it matters is for the search below to find out.
+        found = None
+    return found or by_traces(runs)
+
+
+def by_traces(runs: Runs) -> dict[str, int]:
+    """The same by traces alone."""
+    assert runs.room is not None
+    answers = runs.answers
+    return {
+        name: largest([answers.reserved(name), answers.allocated], answers.fits(name), list(runs.traces), runs.room)
+        for name in ALLOCATORS
+    }
+
+
 class Runs:
-    """Traces of examples of several sizes, each made and played once."""
+    """Traces of examples of several sizes, each made once."""
 
     def __init__(self, task: Task, examples: Examples, steps: int, room: int | None) -> None:
         self.task = task
@@ -101,59 +115,42 @@ class Runs:
         self.room = room
         self.begin = time.monotonic()
         self.traces: dict[int, tuple[Traced, bytes]] = {}
-        self.played: dict[tuple[int, str, int | None], dict[str, Any]] = {}
+        self.answers = Answers(self.played, room)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all steps have the same example."""
+        return len(self.examples.each()) == 1
 
     def traced(self, size: int) -> Traced:
         """The trace of the steps with examples of this size."""
         if size not in self.traces:
-            if self.traces and time.monotonic() - self.begin > PATIENCE and sys.stderr.isatty():
-                print(f"lowtide: trying {self.examples.vary} {size}", file=sys.stderr)
+            self.say(size)
             traced = trace(replace(self.task, examples=self.examples.for_steps(size, self.steps)))
             self.traces[size] = traced, traced.ledger.trace()
         return self.traces[size][0]
 
-    def played_on(self, name: str, size: int, room: int | None) -> dict[str, Any]:
-        """What an allocator makes of it, on a device with `room` or one without limits."""
-        key = size, name, room
-        if key not in self.played:
-            self.traced(size)
-            self.played[key] = json.loads(_lowtide.simulate(self.traces[size][1], room, name))[name]
-        return self.played[key]
+    def opening(self, size: int) -> Ledger:
+        """The trace of the first step up to its optimizer."""
+        self.say(size)
+        return trace(replace(self.task, examples=self.examples.for_steps(size, 1), is_brief=True)).ledger
 
-    def allocated(self, size: int) -> int:
-        """What is alive at once for examples of a size."""
-        return self.traced(size).ledger.peak
+    def say(self, size: int) -> None:
+        """Says which size is tried, where a search takes long."""
+        if self.traces and time.monotonic() - self.begin > PATIENCE and sys.stderr.isatty():
+            print(f"lowtide: trying {self.examples.vary} {size}", file=sys.stderr)
 
-    def reserved(self, name: str) -> Callable[[int], int]:
-        """What an allocator takes for examples of a size; where these alone are more than there is, that stands for
-        it."""
-
-        def answer(size: int) -> int:
-            least = self.allocated(size)
-            if self.room is not None and least > self.room:
-                return least
-            return int(self.played_on(name, size, None)["peak_reserved"])
-
-        return answer
-
-    def fits(self, name: str) -> Callable[[int], bool]:
-        """Whether examples of a size fit with an allocator, which may first give back what it keeps."""
-
-        def answer(size: int) -> bool:
-            assert self.room is not None
-            if self.allocated(size) > self.room:
-                return False
-            is_below = self.played_on(name, size, None)["peak_reserved"] <= self.room
-            return is_below or bool(self.played_on(name, size, self.room)["fits"])
-
-        return answer
+    def played(self, size: int) -> Played:
+        """What a size comes to: its peak, and the trace that allocators are asked about."""
+        return Played(self.traced(size).ledger.peak, self.traces[size][1], size)
 
 
 def outcome(runs: Runs, traced: Traced, found: dict[str, int] | None, begin: float) -> Estimate:
     """The answer."""
     size = runs.examples.size
-    reserved = {name: int(runs.played_on(name, size, None)["peak_reserved"]) for name in ALLOCATORS}
-    fits = None if runs.room is None else {name: runs.fits(name)(size) for name in ALLOCATORS}
+    answers = runs.answers
+    reserved = {name: int(answers.played_on(name, size, None)["peak_reserved"]) for name in ALLOCATORS}
+    fits = None if runs.room is None else {name: answers.fits(name)(size) for name in ALLOCATORS}
     peak, step, alive = traced.ledger.at_peak()
     sizes = traced.sizes
     by_category = [Group(*row) for row in grouped(alive, "category")]

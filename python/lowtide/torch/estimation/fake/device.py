@@ -23,6 +23,8 @@ from lowtide.torch.estimation.tracing.ledger import Ledger
 MULTIPROCESSORS = 132
 CAPABILITY = (9, 0)
 
+GRAPHS = ("CUDAGraph", "graph", "make_graphed_callables", "graph_pool_handle")
+
 
 class FakeMode(FakeTensorMode):
     """Fake tensors that never touch a device, whether there is one or not."""
@@ -90,6 +92,24 @@ class Stream:
         return lambda *arguments, **keywords: True if name == "query" else 0.0 if name == "elapsed_time" else None
 
 
+class Refused(RuntimeError):
+    """What a program does cannot be estimated."""
+
+
+def refused(name: str) -> type:
+    """What stands for a part of CUDA graphs, and cannot be made."""
+
+    def __init__(self: Any, *arguments: Any, **keywords: Any) -> None:
+        raise Refused(
+            f"torch.cuda.{name} cannot be estimated: nothing is captured without a GPU, and what a graph takes besides "
+            "its pool is known to the driver alone\n"
+            "hint: estimate the step without the capture; the graph's private pool holds about the peak of what is "
+            "captured"
+        )
+
+    return type(name, (), {"__init__": __init__})
+
+
 @contextlib.contextmanager
 def pretend(ledger: Ledger, memory: int) -> Iterator[None]:
     """Answers for a GPU until the block ends."""
@@ -144,6 +164,7 @@ def pretend(ledger: Ledger, memory: int) -> Iterator[None]:
         (cuda.device, "__enter__", nothing),
         (cuda.device, "__exit__", always(False)),
         (cuda.amp.common, "amp_definitely_not_available", always(False)),
+        *[(owner, name, refused(name)) for owner in (cuda, cuda.graphs) for name in GRAPHS],
         (fake_tensor, "init_gpu_context", nothing),
         (optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor]),
     ]
@@ -159,7 +180,14 @@ def untraced() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if (module := sys.modules.get("transformers.utils.import_utils")) is not None:
             replace(stack, module, "is_fake_tensor", lambda tensor: False)
+        if (module := sys.modules.get("transformers.generation.stopping_criteria")) is not None:
+            replace(stack, module.EosTokenCriteria, "__call__", unended)
         yield
+
+
+def unended(self: Any, tokens: Any, scores: Any, **keywords: Any) -> Any:
+    """Says that no text has ended: made-up tokens must not make a generation shorter than it can be."""
+    return torch.zeros(tokens.shape[0], device=tokens.device, dtype=torch.bool)
 
 
 def replace(stack: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None:

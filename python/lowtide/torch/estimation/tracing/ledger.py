@@ -34,6 +34,8 @@ class Ledger:
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self.events: list[tuple[str, int]] = []
+        self.opening = 0, 0
+        """How many events and blocks the first step has up to its optimizer."""
         self.steps = 0
         self.alive = 0
         self.peak = 0
@@ -53,6 +55,11 @@ class Ledger:
         if block.bytes:
             self.events.append(("free", block.number))
             self.alive -= block.rounded
+
+    def close_opening(self) -> None:
+        """Notes that the part of the first step that depends on the example is over."""
+        if self.opening == (0, 0):
+            self.opening = len(self.events), len(self.blocks)
 
     def close_step(self) -> None:
         """Notes that a training step is over."""
@@ -92,6 +99,22 @@ class Ledger:
 
     def trace(self) -> bytes:
         """The events as a trace in CSV."""
+        return self.trace_of([block.bytes for block in self.blocks])
+
+    def peak_of(self, sizes: list[int]) -> int:
+        """The most that would be alive at once if the blocks were of these sizes."""
+        rounded = [-(-size // GRAIN) * GRAIN for size in sizes]
+        alive = peak = 0
+        for event, number in self.events:
+            if event == "alloc":
+                alive += rounded[number]
+                peak = max(peak, alive)
+            elif event == "free":
+                alive -= rounded[number]
+        return peak
+
+    def trace_of(self, sizes: list[int]) -> bytes:
+        """The events as a trace in CSV, with blocks of these sizes."""
         text = io.StringIO()
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(["event", "id", "bytes", "stream", "site", "category"])
@@ -99,7 +122,7 @@ class Ledger:
             if event == "alloc":
                 block = self.blocks[number]
                 site = f"{block.site} {block.operator}".strip()
-                rows.writerow(["alloc", number, block.bytes, 0, site, block.category])
+                rows.writerow(["alloc", number, sizes[number], 0, site, block.category])
             else:
                 rows.writerow([event, number, "", "" if event == "step" else 0, "", ""])
         return text.getvalue().encode()

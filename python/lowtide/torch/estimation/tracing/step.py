@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from lowtide.torch.estimation.fake.autograd import accumulator, autograd
 from lowtide.torch.estimation.fake.compiled import uncompiled
-from lowtide.torch.estimation.fake.device import fake_mode, pretend, repeatable, replace, untraced
+from lowtide.torch.estimation.fake.device import Refused, fake_mode, pretend, repeatable, replace, untraced
 from lowtide.torch.estimation.fake.subject import call, fake_example, fake_model, loss_of
 from lowtide.torch.estimation.fake.values import values
 from lowtide.torch.estimation.kernels.attention import attention
@@ -44,6 +44,8 @@ class Task:
     device: torch.device
     memory: int
     step: Callable[..., Any] | None = None
+    is_brief: bool = False
+    """Only the opening: the first step up to its optimizer."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Traced:
 def trace(task: Task) -> Traced:
     """Traces the steps of `task`."""
     ledger = Ledger()
-    with repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
+    with torch.inference_mode(False), repeatable(), pretend(ledger, task.memory), fake_mode() as mode:
         watcher = Watcher(mode, ledger, task.device)
         sizes: dict[str, int] = {}
         with watcher, values(watcher), autograd(watcher), uncompiled(watcher), tracing():
@@ -94,13 +96,17 @@ def run(task: Task, watcher: Watcher, sizes: dict[str, int]) -> None:
                     watcher.category = "backward"
                     loss.backward()
                     label_gradients(watcher, parameters, sizes)
-                    if optimizer is not None:
-                        watcher.category = "optimizer temporary"
-                        optimizer.step()
-                        label_state(watcher, [optimizer], sizes)
-                        optimizer.zero_grad(set_to_none=True)
-                    else:
-                        model.zero_grad(set_to_none=True)
+            watcher.ledger.close_opening()
+            if task.is_brief:
+                return
+            if task.step is None and task.train:
+                if optimizer is not None:
+                    watcher.category = "optimizer temporary"
+                    optimizer.step()
+                    label_state(watcher, [optimizer], sizes)
+                    optimizer.zero_grad(set_to_none=True)
+                else:
+                    model.zero_grad(set_to_none=True)
             watcher.leaves.clear()
             watcher.ledger.close_step()
     del nodes
@@ -111,7 +117,7 @@ def answered(model: Any, batch: Any) -> Any:
     try:
         return call(model, batch)
     except Exception as error:
-        if untraceable(error):
+        if untraceable(error) or isinstance(error, Refused):
             raise
         raise RuntimeError(
             f"the model failed on the example{place_of(error)}: {type(error).__name__}: {error}\n"

@@ -81,6 +81,9 @@ class Watcher(TorchDispatchMode):
             kwargs = {**kwargs, "device": self.device}
         if func.namespace in ("prim", "profiler"):
             return func(*args, **kwargs)
+        if torch.is_inference_mode_enabled() and func._can_decompose():
+            with self:  # Without autograd nothing took it apart on the way here, and its parts have rules.
+                return func.decompose(*args, **kwargs)
         if func in IN_PLACE and args[0] is self.latest() and sys._getframe(1).f_code is ENGINE:
             func = IN_PLACE[func]
         return self.perform(func, args, kwargs)
