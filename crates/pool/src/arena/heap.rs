@@ -152,7 +152,8 @@ impl Heap {
             base_end: 0,
             aliases_from,
             alias_runs: BTreeMap::new(),
-            alias_runs_end: aliases_from,
+            // A gap: no free run goes on from the base into an alias run, whose handles may be those of the base.
+            alias_runs_end: aliases_from + granularity,
             closed: FreeRuns::default(),
             lent: BTreeMap::new(),
             relisted: Vec::new(),
@@ -178,6 +179,11 @@ impl Heap {
     /// How many addresses there are.
     pub(super) fn addresses(&self) -> u64 {
         self.span.bytes.get()
+    }
+
+    /// From now on free memory is kept together at the upper end.
+    pub(super) fn keep_low(&mut self) {
+        self.fit = Fit::Lowest;
     }
 
     /// The best place for `bytes` in free memory.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lowtide_core::{Align, Bytes, StreamId};
+use lowtide_core::{Align, Bytes, StreamId, ThreadId};
 use lowtide_memory::{FailPlan, FailWhen, Failing, Simulated, SimulatedOptions};
 use lowtide_pool::program::{Ask, Op, Program, Subject, Watching, run};
 
@@ -122,6 +122,43 @@ fn programs() -> Vec<(&'static str, Vec<Op>)> {
                 Op::Step,
                 free(28),
                 repeat(14, 4, 3),
+            ],
+        ),
+        (
+            "a base that grows until it meets the first alias run",
+            vec![
+                alloc(1, 42991617),
+                Op::Alloc(Ask { align: Align::new(1048576).unwrap(), thread: ThreadId(0), ..ask(1, 4194305) }),
+                alloc(1, 1),
+                alloc(0, 1),
+                alloc(1, 1),
+                repeat(2, 12, 0),
+                alloc(0, 1),
+                Op::FreeEvery { stride: 3 },
+                free(0),
+                free(0),
+                alloc(1, 1),
+                free(0),
+                alloc(0, 0),
+                alloc(1, 23068673),
+                alloc(0, 1),
+                free(47),
+                alloc(3, 31485953),
+                Op::Advance { nanoseconds: 0 },
+                Op::Alloc(Ask { align: Align::new(1).unwrap(), thread: ThreadId(1), ..ask(1, 4298241) }),
+                alloc(0, 1),
+                alloc(0, 1),
+                alloc(1, 50331649),
+                free(63),
+                alloc(1, 8253953),
+                free(11),
+                free(44),
+                burst(0, 285697, 11),
+                alloc(0, 8890369),
+                repeat(15, 2, 2),
+                alloc(0, 7608833),
+                alloc(2, 5244929),
+                repeat(19, 19, 1),
             ],
         ),
     ]
