@@ -35,6 +35,9 @@ pub(crate) struct Layout {
 /// A coarser plan is taken where it is higher by at most one part in so many.
 const WORTH: u64 = 64;
 
+/// How long a better plan is looked for at least. Most are found in a fraction of that, and a plan saves nothing until it is served.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// How hard to look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort<'a> {
@@ -171,8 +174,12 @@ struct Placed {
 }
 
 fn best(problem: &Problem, effort: Effort) -> Result<Placed, SolveError> {
-    let options =
-        Options { time_limit: Some(effort.time_limit), threads: effort.threads, ..Options::new(effort.cancel) };
+    let options = Options {
+        time_limit: Some(effort.time_limit),
+        patience: Some(PATIENCE),
+        threads: effort.threads,
+        ..Options::new(effort.cancel)
+    };
     let outcome = solve(problem, &options, &|_| {})?;
     // Where nothing is pinned there is always a plan.
     Ok(outcome.plan.map_or(

@@ -40,6 +40,16 @@ impl<'a> Budget<'a> {
         }
     }
 
+    /// A plan was found that is nearly the best, in a search that began at `begun` and ends at `deadline`: it goes on for as long again, where
+    /// patience is limited.
+    pub fn be_patient(&mut self, deadline: Option<Instant>, begun: Instant) {
+        if let Some(patience) = self.options.patience {
+            let now = Instant::now();
+            let until = now.checked_add((now - begun).max(patience));
+            self.deadline = deadline.into_iter().chain(until).min();
+        }
+    }
+
     /// Does `part` with one share in `shares` of what is left: of work where that is limited, else of time.
     pub fn share<R>(&mut self, shares: usize, part: impl FnOnce(&mut Self) -> R) -> R {
         let shares = shares.max(1);

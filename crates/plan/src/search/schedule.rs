@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use lowtide_core::random::mix;
 
@@ -51,6 +52,13 @@ pub(crate) struct Solved {
     pub stopped: Stopped,
 }
 
+impl Solved {
+    /// Whether the height is within a thousandth of the bound.
+    fn is_near_the_bound(&self) -> bool {
+        self.height <= self.bound + self.bound / 1000
+    }
+}
+
 /// What is asked about a strip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Aim {
@@ -66,6 +74,10 @@ pub(crate) fn solve(strip: &Strip, aim: Aim, budget: &mut Budget, watch: &dyn Fn
     let height = strip.height(&offsets);
     let mut solved =
         Solved { offsets, height, bound: strip.lower_bound(), solver: Solver::Online, stopped: Stopped::Proved };
+    let (deadline, begun) = (budget.deadline, Instant::now());
+    if solved.is_near_the_bound() {
+        budget.be_patient(deadline, begun);
+    }
     let mut parts = parts(strip, budget.options.techniques.decompose, &solved.offsets);
     loop {
         solved.bound = parts.iter().map(|part| part.bound).fold(solved.bound, u64::max);
@@ -86,8 +98,12 @@ pub(crate) fn solve(strip: &Strip, aim: Aim, budget: &mut Budget, watch: &dyn Fn
             break;
         }
         part.copy_to(&mut solved);
-        solved.height = strip.height(&solved.offsets);
+        let before = std::mem::replace(&mut solved.height, strip.height(&solved.offsets));
+        if solved.height < before && solved.is_near_the_bound() {
+            budget.be_patient(deadline, begun);
+        }
     }
+    budget.deadline = deadline;
     solved
 }
 

@@ -2,14 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common;
 use crate::common::cuts::{Style, cut, problem};
 use crate::common::problems::{Features, Gaps, MIXED, PLAIN, by_seed, mixed, with_spill};
 use crate::common::{briefly, check_outcome, peak, plan_of, solved, work};
 use lowtide_core::random::Random;
-use lowtide_core::{Bytes, Problem};
+use lowtide_core::{Buffer, Bytes, Lifetime, Problem};
 use lowtide_plan::{Options, Outcome, Solver, Stopped, Techniques, solve};
 
 const PINNED_AND_GAPPED: Features =
@@ -199,6 +199,32 @@ fn no_time_at_all_still_gives_a_plan() {
             assert!(matches!(outcome.stopped, Stopped::Time | Stopped::Fits | Stopped::Proved), "{name}: {outcome:?}");
         }
     }
+}
+
+/// A problem that takes minutes to prove, over a buffer of so many bytes that is always there.
+fn hard_over(bytes: u64) -> Problem {
+    let mut problem = by_seed(0, 200, 300, Features { size: 100_000, ..NO_TIES });
+    problem
+        .buffers
+        .extend((bytes > 0).then(|| Buffer::new("always", Lifetime::new(-1000, 2000).unwrap(), Bytes::new(bytes))));
+    problem
+}
+
+#[test]
+fn a_limited_patience_ends_a_search_that_is_near_the_bound_and_no_other() {
+    let never = AtomicBool::new(false);
+    let took = |bytes: u64, limit: Duration| {
+        let options = Options { time_limit: Some(limit), patience: Some(Duration::ZERO), ..Options::new(&never) };
+        let (problem, begin) = (hard_over(bytes), Instant::now());
+        let outcome = solve(&problem, &options, &|_| {}).unwrap();
+        check_outcome(&problem, &outcome);
+        assert_eq!(outcome.stopped, Stopped::Time, "{bytes}");
+        begin.elapsed()
+    };
+    let limit = Duration::from_millis(400);
+    assert!(took(0, limit) >= limit);
+    let limit = Duration::from_secs(20);
+    assert!(took(1 << 30, limit) < limit / 2);
 }
 
 #[test]
