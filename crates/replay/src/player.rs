@@ -81,6 +81,9 @@ struct Player<'a> {
     closing: Duration,
     align: Align,
     marks_steps: bool,
+    /// Whether a step is over and not closed: that comes with the next allocation, as in a process. What the program lets go until then is
+    /// the step's, such as gradients after the optimizer has made its step.
+    is_step_over: bool,
     /// What waiting has held all later rows up.
     delay_ns: u64,
     /// When the device is done with blocks that were freed, the first first.
@@ -107,6 +110,7 @@ impl<'a> Player<'a> {
             closing: Duration::ZERO,
             align: Align::new(ALIGN).unwrap_or(Align::ONE),
             marks_steps: !options.unmarked,
+            is_step_over: false,
             delay_ns: 0,
             due: BinaryHeap::new(),
             out_of_memory: None,
@@ -171,6 +175,7 @@ impl<'a> Player<'a> {
         if bytes == Bytes::ZERO || self.out_of_memory.is_some() {
             return Ok(());
         }
+        self.close_step();
         let thread = ThreadId(row.thread.unwrap_or_default());
         let request = Request { bytes, align: self.align, stream: row.stream, thread };
         let device = &mut self.devices[place];
@@ -248,6 +253,16 @@ impl<'a> Player<'a> {
         if self.out_of_memory.is_some() {
             return;
         }
+        // One that nothing was allocated in is closed all the same.
+        self.close_step();
+        self.is_step_over = true;
+    }
+
+    /// Closes the step that is over, if one is.
+    fn close_step(&mut self) {
+        if !std::mem::take(&mut self.is_step_over) {
+            return;
+        }
         for place in 0..self.devices.len() {
             if self.marks_steps {
                 let start = Instant::now();
@@ -295,7 +310,8 @@ impl<'a> Player<'a> {
         device.counts.see(device.source.calls());
     }
 
-    fn finish(self) -> Replay {
+    fn finish(mut self) -> Replay {
+        self.close_step();
         let counts = || self.devices.iter().map(|device| &device.counts);
         let closed = self.devices.first().map_or(0, |device| device.counts.steps.len());
         let step = |place: usize| add(counts().filter_map(|counts| counts.steps.get(place).copied()));
