@@ -6,8 +6,10 @@
     python benches/gpu/run.py --workloads resnet50 maskrcnn --allocators native expandable lowtide
 
 Every run is a process of its own (forked from one that has imported PyTorch), and a line of the file when it is over.
-A round has each workload on each allocator once. Peaks and times are told apart: those of the first `--first`
-steps, and those of the steps after them.
+A round has each workload on each allocator once, and each round begins with another allocator. What comes first reads
+files that nobody has read and loads kernels that nobody has used, so a workload is run for two steps that do not count
+before it is measured. Peaks and times are told apart: those of the first `--first` steps, and those of the steps after
+them.
 """
 
 from __future__ import annotations
@@ -62,11 +64,20 @@ def main() -> None:
         raise SystemExit(f"error: {error}\nhint: name another file with `-o`") from None
     if options.retry:
         results.forget_failures()
+    warm: set[str] = set()
     with Forked() as forked:
+
+        def measured_warm(key: Key) -> Result:
+            workload, allocator, _ = key
+            if workload not in warm:
+                warm.add(workload)
+                measure(forked, (workload, allocator, 0), steps=2, first=1, tiny=options.tiny)
+            return measure(forked, key, options.steps, options.first, options.tiny)
+
         measured = gather(
             wanted(options.workloads, installed(options.allocators), options.runs),
             results,
-            lambda key: measure(forked, key, options.steps, options.first, options.tiny),
+            measured_warm,
             until=time.monotonic() + options.stop_after,
         )
     print("\n".join(Table(results).lines()))
@@ -75,8 +86,13 @@ def main() -> None:
 
 
 def wanted(workloads: list[str], allocators: list[str], rounds: int) -> list[Key]:
-    """All runs, in their order: allocators that are compared run soon after one another."""
-    return [(name, on, number) for number in range(1, rounds + 1) for name in workloads for on in allocators]
+    """All runs, in their order: allocators that are compared run soon after one another, and take turns at being first."""
+    runs = []
+    for number in range(1, rounds + 1):
+        begin = (number - 1) % max(len(allocators), 1)
+        turn = allocators[begin:] + allocators[:begin]
+        runs += [(name, on, number) for name in workloads for on in turn]
+    return runs
 
 
 def installed(allocators: list[str]) -> list[str]:
