@@ -6,8 +6,10 @@ mod address_set;
 mod address_table;
 mod call_budget;
 mod call_time;
+mod churn;
 mod heap;
 mod plan_memory;
+mod recent_peak;
 mod retiring;
 mod sized_heaps;
 mod state;
@@ -17,6 +19,7 @@ mod tests;
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_learn::{LearnerOptions, Served};
@@ -119,6 +122,15 @@ impl Arena {
     /// What the learner had to say since the last call, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         self.state().warnings()
+    }
+
+    /// The program has asked for all the work of a step: while the device is busy with it, what would otherwise make the program wait is
+    /// done now, for no longer than a few milliseconds.
+    pub fn work_ahead(&self) {
+        const LONGEST: Duration = Duration::from_millis(10);
+        let begin = Instant::now();
+        // The lock is free between the parts.
+        while begin.elapsed() < LONGEST && self.state().map_ahead() {}
     }
 
     /// The blocks that are in use, by address.

@@ -119,8 +119,11 @@ impl Fleet {
     }
 
     /// The program's step is over. It is closed with the next allocation: what the program lets go until then still
-    /// belongs to it.
+    /// belongs to it. What would make the program wait later is done now where its devices are at work.
     pub fn step(&self) {
+        if !self.is_recording() {
+            self.all().for_each(Device::work_ahead);
+        }
         self.over.store(true, Ordering::Relaxed);
     }
 
@@ -220,14 +223,18 @@ impl Fleet {
     /// Closes the step that is over, unless a capture is under way: streams may not be waited for then.
     #[cold]
     fn end_step(&self) {
-        let is_recording = self.all().any(|device| device.captures.is_recording());
-        if is_recording || !self.over.swap(false, Ordering::Relaxed) {
+        if self.is_recording() || !self.over.swap(false, Ordering::Relaxed) {
             return;
         }
         let step = StepIndex(self.steps.fetch_add(1, Ordering::Relaxed) + 1);
         for device in self.all() {
             device.close_step(step);
         }
+    }
+
+    /// Whether a capture is under way: streams may neither be waited for nor marked then.
+    fn is_recording(&self) -> bool {
+        self.all().any(|device| device.captures.is_recording())
     }
 
     fn all(&self) -> impl Iterator<Item = &Device> {

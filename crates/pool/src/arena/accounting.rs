@@ -6,6 +6,7 @@ use lowtide_core::Bytes;
 use super::ArenaOptions;
 use super::call_budget::CallBudget;
 use super::call_time::Reading;
+use super::recent_peak::RecentPeak;
 use crate::pool::Stats;
 use crate::serving::StepCost;
 
@@ -14,6 +15,8 @@ use crate::serving::StepCost;
 pub(super) struct Accounting {
     live: u64,
     peak_live: u64,
+    /// The same of the last steps.
+    recent: RecentPeak,
     reserved: u64,
     peak_reserved: u64,
     /// What is set aside for the plan that is served: it counts as in use.
@@ -33,6 +36,7 @@ impl Accounting {
         Self {
             live: 0,
             peak_live: 0,
+            recent: RecentPeak::default(),
             reserved: 0,
             peak_reserved: 0,
             planned: 0,
@@ -47,6 +51,7 @@ impl Accounting {
     pub(super) fn take(&mut self, bytes: u64) {
         self.live += bytes;
         self.peak_live = self.peak_live.max(self.live);
+        self.recent.take(self.live);
     }
 
     pub(super) fn give(&mut self, bytes: u64) {
@@ -73,9 +78,9 @@ impl Accounting {
         self.count_calls(1);
     }
 
-    /// What may be reserved while `asked` more is about to be used: a little above the most that was ever in use.
+    /// What may be reserved while `asked` more is about to be used: a little above the most that was in use lately.
     pub(super) fn allowance(&self, asked: u64) -> u64 {
-        let peak = self.peak_live.max(self.live + self.planned + asked);
+        let peak = self.recent.most().max(self.live + self.planned + asked);
         peak + (peak as f64 * self.budget.slack(self.slack)) as u64
     }
 
@@ -134,6 +139,7 @@ impl Accounting {
 
     /// Closes a step; `reading` is what calls have cost so far.
     pub(super) fn close(&mut self, reading: Reading) {
+        self.recent.close(self.live);
         self.budget.close(reading);
     }
 

@@ -19,6 +19,7 @@ use lowtide_memory::{Error as SourceError, Source};
 
 use super::accounting::Accounting;
 use super::call_time::{CallTime, Reading};
+use super::churn::{BLOCKS_BETWEEN_SAMPLES, Churn};
 use super::plan_memory::PlanMemories;
 use super::retiring::Retiring;
 use super::sized_heaps::{SizeClass, SizedHeaps};
@@ -32,9 +33,7 @@ use blocks::{Block, Blocks, Home};
 use freeing::live;
 use quick_list::QuickList;
 
-/// How often it is looked whether a step is too long, and after how much of a program that closes none free memory is defragmented where
-/// that is due: so many blocks, and so much time.
-const BLOCKS_BETWEEN_LOOKS: u64 = 1 << 10;
+/// After how much of a program that closes no steps free memory is defragmented where that is due: so many blocks, and so much time.
 const BLOCKS_BETWEEN_TIDIES: u64 = 1 << 13;
 const TIME_BETWEEN_TIDIES: Duration = Duration::from_secs(1);
 
@@ -81,6 +80,7 @@ pub(super) struct State {
     /// How many blocks were placed online since a step was closed, and since free memory was looked at.
     since_step: u64,
     since_tidy: u64,
+    churn: Churn,
     /// Whether steps were found by their period since then.
     has_found_steps: bool,
 }
@@ -113,6 +113,7 @@ impl State {
             has_freed_planned: false,
             since_step: 0,
             since_tidy: 0,
+            churn: Churn::default(),
             has_found_steps: false,
         };
         state.serve_remembered();
@@ -146,8 +147,8 @@ impl State {
         }
         self.since_step += 1;
         self.since_tidy += 1;
-        if self.since_tidy.is_multiple_of(BLOCKS_BETWEEN_LOOKS) {
-            self.look_at_length();
+        if self.since_tidy.is_multiple_of(BLOCKS_BETWEEN_SAMPLES) {
+            self.look_around();
         }
         self.meet(request.stream);
         self.poll(FEW);
@@ -201,9 +202,13 @@ impl State {
         self.accounting.begin_cost();
     }
 
-    /// A step may be so long that it is not one.
+    /// A step may be so long that it is not one, and a program may turn out not to train.
     #[cold]
-    fn look_at_length(&mut self) {
+    fn look_around(&mut self) {
+        self.churn.sample(self.blocks.count());
+        if !self.accounting.budget().is_marked() && self.churn.is_steady() {
+            self.heaps.of_mut(SizeClass::Large).heap.keep_low();
+        }
         if self.since_step >= LONGEST_STEP {
             self.close_long_step();
         } else if self.since_tidy >= BLOCKS_BETWEEN_TIDIES && self.is_time_to_tidy() {

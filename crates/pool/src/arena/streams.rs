@@ -132,6 +132,17 @@ impl Queues {
         pending::mark_all(self.by_stream.keys().copied(), source)
     }
 
+    /// Whether work is queued that is not done.
+    pub(super) fn are_busy(&self, source: &dyn Source) -> bool {
+        self.by_stream.keys().any(|&stream| {
+            source.mark(stream).is_ok_and(|mark| {
+                let is_busy = !source.passed(mark);
+                source.forget(mark);
+                is_busy
+            })
+        })
+    }
+
     /// Waits until all queued work is done.
     pub(super) fn finish(&mut self, source: &dyn Source) -> Result<(), SourceError> {
         for (&stream, queue) in &mut self.by_stream {

@@ -176,6 +176,10 @@ impl Device {
         if self.captures.record(address, stream) { Ok(()) } else { self.arena.record(address, stream) }
     }
 
+    pub(super) fn work_ahead(&self) {
+        self.arena.work_ahead();
+    }
+
     pub(super) fn close_step(&self, step: StepIndex) {
         self.settle();
         self.arena.step();

@@ -4,7 +4,7 @@ use lowtide_core::Bytes;
 use lowtide_memory::{Error as SourceError, Span};
 use rustc_hash::FxHashSet;
 
-use super::{Fit, Handle, HandleIndex, Heap};
+use super::{Handle, HandleIndex, Heap};
 use crate::arena::accounting::Accounting;
 
 /// Into how many handles memory is divided, about, once it is defragmented.
@@ -167,7 +167,7 @@ impl Heap {
         if !self.aliases {
             return Ok(());
         }
-        self.fit = Fit::Lowest;
+        self.keep_low();
         let scattered = self.scattered_handles(accounting);
         let returned = self.give_back_handles(&scattered, accounting)?;
         let wanted = accounting.allowance(0).saturating_sub(accounting.reserved());

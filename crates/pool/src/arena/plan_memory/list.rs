@@ -74,6 +74,14 @@ impl PlanMemories {
         }
     }
 
+    /// Maps some of the handles that a plan awaits, between the ends of steps.
+    pub(in crate::arena) fn map_ahead(&mut self, most: usize, heaps: &SizedHeaps, accounting: &mut Accounting) {
+        if let Some(memory) = self.list.iter_mut().find(|memory| memory.awaits()) {
+            // What could not be mapped is not awaited any more.
+            let _ = memory.map_awaited(most, heaps, accounting);
+        }
+    }
+
     /// Keeps memory that a plan is to have later.
     pub(in crate::arena) fn keep(&mut self, memory: PlanMemory) {
         self.list.push(memory);

@@ -158,6 +158,11 @@ impl Blocks {
         Some(block)
     }
 
+    /// How many there are in heaps, those that are kept for others included.
+    pub(super) fn count(&self) -> usize {
+        self.placed.len() - self.vacant.len()
+    }
+
     /// All blocks with their addresses, in no order; those that are kept for others are none.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &Block)> {
         let placed = self.placed.iter().flatten().map(|(address, block)| (address, block));

@@ -163,6 +163,20 @@ impl State {
         }
     }
 
+    /// Maps some more handles for a plan that is to be served, if the device is at work: then the program does not wait for it. Says whether
+    /// there are more.
+    pub(in crate::arena) fn map_ahead(&mut self) -> bool {
+        const AT_ONCE: usize = 8;
+        if !self.plan_memories.is_mapping() || !self.queues.are_busy(&*self.source) {
+            return false;
+        }
+        let before = self.accounting.budget().calls();
+        self.plan_memories.map_ahead(AT_ONCE, &self.heaps, &mut self.accounting);
+        self.accounting.budget_mut().spent_on_plan(before);
+        self.accounting.budget_mut().spent_between_steps(before);
+        self.plan_memories.is_mapping()
+    }
+
     /// The handles that a plan of `height` gets, and those that are free and that it does not need; none where more would have to be
     /// reserved than ever was.
     fn choose(&mut self, offer: &Offer, height: u64) -> Result<Option<Choice>, SourceError> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lowtide_core::random::Random;
 use lowtide_core::{Bytes, ThreadId};
 use lowtide_learn::LearnerOptions;
-use lowtide_memory::{Simulated, Source};
+use lowtide_memory::{Lag, Simulated, Source};
 
 use super::{MIB, block, device, online};
 use crate::arena::{Arena, ArenaOptions};
@@ -224,6 +224,35 @@ fn a_plan_that_is_made_in_the_background_is_mapped_a_few_handles_at_a_time() {
     assert!(of_the_plan.iter().sum::<u64>() > 100, "{mapped:?}");
     let most = ArenaOptions::on_device().handles_at_once.get() as u64;
     assert!(of_the_plan.iter().all(|&mapped| mapped <= most), "{mapped:?}");
+}
+
+#[test]
+fn while_the_device_is_at_work_a_plan_is_mapped_ahead_and_not_while_it_is_idle() {
+    let device = device(None);
+    let learner = Some(LearnerOptions { background: true, ..LearnerOptions::default() });
+    let options = ArenaOptions { learner, ..ArenaOptions::on_device() };
+    let most = options.handles_at_once.get() as u64;
+    let pool = Arena::new(Arc::clone(&device) as Arc<dyn Source>, options).unwrap();
+    let sizes = SIZES.map(|size| 8 * size);
+    let mapped_by = |ask: &dyn Fn()| {
+        let before = device.calls().mapped;
+        ask();
+        device.calls().mapped - before
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut ahead = Vec::new();
+    while pool.served().hits == 0 {
+        assert!(Instant::now() < deadline, "no plan came");
+        device.advance(1_000_000_000);
+        run_step(&pool, &sizes, 0);
+        device.set_lag(Lag::After(0));
+        assert_eq!(mapped_by(&|| pool.work_ahead()), 0, "the program would wait for it");
+        device.set_lag(Lag::After(1_000_000_000));
+        ahead.push(mapped_by(&|| pool.work_ahead()));
+        pool.step();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(ahead.iter().any(|&mapped| mapped > most), "{ahead:?}");
 }
 
 #[test]
