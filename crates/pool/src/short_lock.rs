@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 const LOOKS: u32 = 40;
 
 /// The longest pause between two looks, in turns of a spinning processor, as a power of two.
-const LONGEST_PAUSE: u32 = 9;
+const LONGEST_PAUSE: u32 = 10;
 
 /// A value that one thread at a time has. A panic of one leaves it to the others as it is.
 #[derive(Debug)]

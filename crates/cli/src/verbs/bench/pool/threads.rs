@@ -1,5 +1,6 @@
 //! How many blocks a second are served to more and more threads, all of one stream: steps in which every thread does its
-//! part at the same time, measured from the first start to the last end.
+//! part at the same time, measured from the first start to the last end. They are compared with one thread that does all of the same parts
+//! in turn: it has as many blocks alive, and no other thread to wait for.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::program::{ALIVE, Opened, Server, sizes};
+use super::program::{ALIVE, Held, Opened, Server, sizes};
 use crate::Failure;
 use crate::console::progress;
 use crate::planning::solving::was_interrupted;
@@ -24,7 +25,7 @@ pub(super) struct Row {
     pub server: Server,
     pub threads: usize,
     pub pairs_per_second: f64,
-    /// Over one thread.
+    /// Over one thread that does the same work.
     pub speedup: f64,
     /// The part of the blocks that a plan had, of all since there was one.
     pub hit_rate: Option<f64>,
@@ -36,14 +37,13 @@ pub(super) struct Row {
 pub(super) fn measure(processors: usize) -> Result<Vec<Row>, Failure> {
     let mut rows: Vec<Row> = Vec::new();
     for server in Server::ALL {
-        let mut alone = None;
         for threads in counts(processors) {
             if was_interrupted() {
                 return Ok(rows);
             }
             let _line = progress::Doing::new(&format!("measuring {threads} threads on {}", server.name()));
-            let (pairs_per_second, hit_rate) = throughput(server, threads)?;
-            let alone = *alone.get_or_insert(pairs_per_second);
+            let (pairs_per_second, hit_rate) = throughput(server, threads, 1)?;
+            let alone = if threads > 1 { throughput(server, 1, threads)?.0 } else { pairs_per_second };
             let target = match threads {
                 2 => Some(1.6),
                 8 => Some(4.0),
@@ -70,13 +70,14 @@ fn counts(processors: usize) -> Vec<usize> {
     counts
 }
 
-/// Pairs a second in a step than which a tenth of the steps are faster, so that what else the machine does counts little;
-/// and the part of the blocks that a plan had.
-fn throughput(server: Server, threads: usize) -> Result<(f64, Option<f64>), Failure> {
+/// Pairs a second, with so many parts to each thread, in a step than which a tenth of the steps are faster, so that what else the machine
+/// does counts little; and the part of the blocks that a plan had.
+fn throughput(server: Server, threads: usize, parts: usize) -> Result<(f64, Option<f64>), Failure> {
     let opened = server.open()?;
     let field = Field {
         opened: &opened,
         gate: Gate::new(threads),
+        parts,
         spans: Mutex::new(Vec::new()),
         steps: Mutex::new(Vec::new()),
         is_ended: AtomicBool::new(false),
@@ -95,13 +96,15 @@ fn throughput(server: Server, threads: usize) -> Result<(f64, Option<f64>), Fail
     let fast = steps.get(steps.len() / 10).copied().unwrap_or(Duration::MAX);
     let (hits, misses) = opened.served();
     let hit_rate = (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64);
-    Ok(((threads * PAIRS_OF_A_STEP) as f64 / fast.as_secs_f64(), hit_rate))
+    Ok(((threads * parts * PAIRS_OF_A_STEP) as f64 / fast.as_secs_f64(), hit_rate))
 }
 
 /// What the threads share.
 struct Field<'a> {
     opened: &'a Opened,
     gate: Gate,
+    /// How many parts each thread does in turn.
+    parts: usize,
     /// When each thread began and ended its part of the step.
     spans: Mutex<Vec<(Instant, Instant)>>,
     /// How long each step took.
@@ -112,12 +115,12 @@ struct Field<'a> {
 impl Field<'_> {
     /// Plays all steps as `thread`. A thread that fails lets the others come to the end of the step.
     fn run(&self, thread: usize) -> Result<(), Failure> {
-        let sizes = sizes(PAIRS_OF_A_STEP, thread);
+        let mut parts: Vec<Part> = (0..self.parts).map(|part| Part::new(thread * self.parts + part)).collect();
         let mut result = Ok(());
         for step in 0..WARM_UP + MEASURED {
             self.gate.pass();
             let start = Instant::now();
-            result = self.burst(&sizes, thread);
+            result = self.burst(&mut parts);
             self.spans.lock().unwrap_or_else(PoisonError::into_inner).push((start, Instant::now()));
             if result.is_err() || was_interrupted() {
                 self.is_ended.store(true, Ordering::SeqCst);
@@ -133,17 +136,19 @@ impl Field<'_> {
         result
     }
 
-    fn burst(&self, sizes: &[u64], thread: usize) -> Result<(), Failure> {
-        let mut alive = VecDeque::with_capacity(ALIVE + 1);
-        for &bytes in sizes {
-            alive.push_back(self.opened.alloc(bytes, thread)?);
-            if alive.len() > ALIVE
-                && let Some(oldest) = alive.pop_front()
-            {
-                self.opened.free(oldest)?;
+    /// A pair of each part in turn, until all are done.
+    fn burst(&self, parts: &mut [Part]) -> Result<(), Failure> {
+        for pair in 0..PAIRS_OF_A_STEP {
+            for part in &mut *parts {
+                part.alive.push_back(self.opened.alloc(part.sizes[pair], part.thread)?);
+                if part.alive.len() > ALIVE
+                    && let Some(oldest) = part.alive.pop_front()
+                {
+                    self.opened.free(oldest)?;
+                }
             }
         }
-        alive.into_iter().try_for_each(|held| self.opened.free(held))
+        parts.iter_mut().flat_map(|part| part.alive.drain(..)).try_for_each(|held| self.opened.free(held))
     }
 
     fn close(&self, step: usize) {
@@ -156,6 +161,20 @@ impl Field<'_> {
         {
             self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(last - first);
         }
+    }
+}
+
+/// What one thread of a program does in a step.
+struct Part {
+    thread: usize,
+    sizes: Vec<u64>,
+    /// What is alive, the oldest first.
+    alive: VecDeque<Held>,
+}
+
+impl Part {
+    fn new(thread: usize) -> Self {
+        Self { thread, sizes: sizes(PAIRS_OF_A_STEP, thread), alive: VecDeque::with_capacity(ALIVE + 1) }
     }
 }
 
