@@ -10,6 +10,7 @@
 mod dlopen;
 mod entries;
 mod first;
+mod forks;
 mod loader;
 mod opening;
 mod start;

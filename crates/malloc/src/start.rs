@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use lowtide_core::preload::{ALWAYS, KEPT, RUNNER, SUMMARY, Start};
 
 use crate::entries::{self, TABLE};
-use crate::{opening, thread};
+use crate::{forks, opening, thread};
 
 unsafe extern "C" {
     fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
@@ -49,11 +49,9 @@ extern "C" fn first(count: c_int, arguments: *const *const c_char, variables: *c
         }
         read(variables)
     };
-    // SAFETY: the handlers live as long as the program. They are registered before any of its own, and so come to prepare after them.
-    unsafe {
-        libc::pthread_atfork(Some(opening::prepare), Some(opening::parent), Some(opening::child));
-        __cxa_at_quick_exit(at_quick_exit, ptr::null_mut());
-    }
+    forks::register();
+    // SAFETY: the handler lives as long as the program.
+    unsafe { __cxa_at_quick_exit(at_quick_exit, ptr::null_mut()) };
     if is_wanted {
         opening::at_start();
     }

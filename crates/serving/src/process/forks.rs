@@ -1,6 +1,6 @@
 //! Forks: the arena is frozen while the process is copied, so that the child finds it whole. The library under the program has registered
-//! handlers before the program's own, and calls these from there: so the arena is frozen after the program's handlers have prepared, which may
-//! wait for threads that allocate. The underlying allocator's handlers come later still.
+//! handlers before any that the program or its libraries register, and calls these from there: so the arena is frozen after the program's
+//! handlers have prepared, which may wait for threads that allocate. The underlying allocator's handlers come later still.
 
 #![expect(unsafe_code, reason = "keeps the frozen arena between two handlers")]
 

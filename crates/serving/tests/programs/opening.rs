@@ -89,6 +89,17 @@ fn a_program_locks_its_own_around_forks_though_the_arena_came_later() {
 }
 
 #[test]
+fn a_library_that_is_loaded_before_locks_its_own_around_forks_too() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    sandbox.build("handlers", "liblock.so", &["-shared", "-fPIC", "-DLOCK"]);
+    let folder = sandbox.path("");
+    let search = format!("-L{}", folder.display());
+    let path = format!("-Wl,-rpath,{}", folder.display());
+    let program = sandbox.build("handlers", "linked", &["-DLINKED", &search, &path, "-llock"]);
+    assert_well(&run(&program, library()).output().unwrap());
+}
+
+#[test]
 fn a_block_that_grows_counts() {
     let Some(sandbox) = Sandbox::new() else { return };
     let program = sandbox.build("opened", "opened", &[]);

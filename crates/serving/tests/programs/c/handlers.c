@@ -1,12 +1,22 @@
-/* A program that locks something of its own around forks, which its other thread holds while it allocates. */
+/* A program that locks something of its own around forks, which its other thread holds while it allocates. With LOCK it is a library
+   that has the lock alone and registers its handlers when it is loaded; with LINKED, the program that uses that library. */
 #include "check.h"
 #include "lowtide.h"
 
-static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
-static volatile int ends;
+void take(void);
+void give(void);
 
-static void take(void) { pthread_mutex_lock(&own); }
-static void give(void) { pthread_mutex_unlock(&own); }
+#ifndef LINKED
+static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+
+void take(void) { pthread_mutex_lock(&own); }
+void give(void) { pthread_mutex_unlock(&own); }
+#endif
+
+#ifdef LOCK
+__attribute__((constructor)) static void begin(void) { CHECK(pthread_atfork(take, give, give) == 0); }
+#else
+static volatile int ends;
 
 static void *work(void *unused) {
     while (!ends) {
@@ -24,7 +34,9 @@ static void *work(void *unused) {
 
 int main(void) {
     alarm(60);
+#ifndef LINKED
     CHECK(pthread_atfork(take, give, give) == 0);
+#endif
     /* The library that serves comes after the program's own handlers. */
     CHECK(lowtide_expect_steps != NULL);
     lowtide_expect_steps();
@@ -44,3 +56,4 @@ int main(void) {
     pthread_join(id, NULL);
     return 0;
 }
+#endif
