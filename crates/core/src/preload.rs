@@ -22,8 +22,8 @@ pub const EARLY_UNIT: usize = 16;
 
 /// What the names of the variables begin with that are of interest to the library that serves. They are kept as they are when the program
 /// starts; later it may change or overwrite them.
-pub const KEPT: [&str; 6] =
-    ["LOWTIDE", "MALLOC", "ENABLE_MEMORY", "START_STATISTIC", "STABLE_STATISTIC", "MAX_STATISTIC"];
+pub const KEPT: [&str; 7] =
+    ["LOWTIDE", "MALLOC", "ENABLE_MEMORY", "START_STATISTIC", "STABLE_STATISTIC", "MAX_STATISTIC", "GLIBC_TUNABLES"];
 
 /// The variable that wants the arena at once, and its value.
 pub const ALWAYS: &str = "LOWTIDE_ARENA=always";

@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) runner: Option<u32>,
     /// The underlying allocator, by name.
     pub(crate) underlying: String,
+    /// Whether glibc's memory may be in explicit huge pages, which do not go back in parts; some systems round a part up.
+    pub(crate) is_heap_huge: bool,
     /// The program, by the name it was called by.
     pub(crate) command: String,
     /// What was asked for and makes no sense, a sentence each.
@@ -48,6 +50,9 @@ const SCOPES: [Scope; 5] = [Scope::Host, Scope::Underlying, Scope::Learning, Sco
 
 /// Where this is switched off, `DeepRec` leaves memory to the C library.
 const OPTIMIZATION: &str = "ENABLE_MEMORY_OPTIMIZATION";
+
+/// How glibc's allocator is set.
+const TUNABLES: &str = "GLIBC_TUNABLES";
 
 static SETTINGS: AtomicPtr<Settings> = AtomicPtr::new(ptr::null_mut());
 
@@ -94,6 +99,7 @@ impl Settings {
                 name if name != GLIBC => name,
                 _ => "the program's own".to_owned(),
             },
+            is_heap_huge: lookup(TUNABLES).is_some_and(|set| set.to_string_lossy().contains("hugetlb")),
             command,
             warnings: errors.iter().map(|error| format!("{error}; the default is used")).collect(),
             options,

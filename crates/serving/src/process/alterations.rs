@@ -1,5 +1,5 @@
 //! What a program does to the pages of a block: it protects, locks or advises them. The C library gives such a block's pages back when it is
-//! freed, so that the next block knows nothing of it; the arena keeps them, and so puts them right again before they serve another.
+//! freed, so that the next block knows nothing of it; the arena and slabs keep them, and so they are put right again before they serve another.
 
 #![expect(unsafe_code, reason = "stands in for the C library's functions")]
 
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use lowtide_memory::Pages;
 
 use crate::process::lifecycle;
+use crate::serving::slabs;
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 use crate::system::memory;
@@ -80,10 +81,11 @@ fn is_about_contents(advice: c_int) -> bool {
     )
 }
 
-/// Pages may have been altered. What is not the arena's is nothing to it.
+/// Pages may have been altered. Those of the underlying allocator are its own affair.
 fn note(start: *const c_void, bytes: usize) {
-    let (range, arena) = (start as usize..(start as usize).saturating_add(bytes), lifecycle::range());
-    if range.start >= arena.end as usize || range.end <= arena.start as usize {
+    let range = start as usize..(start as usize).saturating_add(bytes);
+    let arena = lifecycle::range();
+    if !meet(&range, &(arena.start as usize..arena.end as usize)) && !meet(&range, &slabs::range()) {
         return;
     }
     let is_known = |place: usize| {
@@ -103,7 +105,11 @@ fn note(start: *const c_void, bytes: usize) {
     IS_FULL.store(true, Ordering::Release);
 }
 
-/// Whether any pages of the arena may have been altered.
+fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Whether any pages of the arena or of slabs may have been altered.
 #[inline]
 pub(crate) fn exist() -> bool {
     COUNT.load(Ordering::Relaxed) > 0 || IS_FULL.load(Ordering::Relaxed)
@@ -112,7 +118,7 @@ pub(crate) fn exist() -> bool {
 /// The pages of a block that is about to be freed are as they were before the program had them.
 ///
 /// # Safety
-/// The block is the arena's, and nobody uses it any more.
+/// The block is the arena's or a slab's, and nobody uses it any more.
 #[cold]
 pub(crate) unsafe fn undo(block: Range<usize>) {
     let mut is_altered = IS_FULL.load(Ordering::Acquire);
@@ -143,7 +149,8 @@ pub(crate) unsafe fn undo(block: Range<usize>) {
     }
     if is_altered {
         let kept = Errno::keep();
-        let are_joined = Settings::get().is_some_and(|settings| settings.pages == Pages::Transparent);
+        let is_arenas = lifecycle::owns(block.start as *const c_void);
+        let are_joined = is_arenas && Settings::get().is_some_and(|settings| settings.pages == Pages::Transparent);
         // SAFETY: the caller's; the arena's pages are private.
         unsafe { memory::make_usual(block, are_joined) };
         drop(kept);

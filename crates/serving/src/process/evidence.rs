@@ -31,6 +31,8 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 static NEXT: AtomicU64 = AtomicU64::new(WORTH);
 /// Whether somebody is counting.
 static COUNTING: AtomicBool = AtomicBool::new(false);
+/// How many bytes this library has given back to the system, which are faulted in again because of it.
+static DISCARDED: AtomicU64 = AtomicU64::new(0);
 /// What was seen last time: bytes asked for, bytes faulted in, the most bytes resident; and in how many windows in a row there was enough.
 static LAST_ASKED: AtomicU64 = AtomicU64::new(0);
 static LAST_FAULTED: AtomicU64 = AtomicU64::new(0);
@@ -53,6 +55,11 @@ pub(crate) fn expect_steps() {
 /// The program has asked for so many bytes in large blocks that its threads had kept.
 pub(crate) fn add(bytes: u64) {
     ASKED.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// This library has given back so many bytes that the program may need again: no arena would save that.
+pub(crate) fn discarded(bytes: u64) {
+    DISCARDED.fetch_add(bytes, Ordering::Relaxed);
 }
 
 /// The program asks for a large block of `bytes`: whether the arena is to be made for it.
@@ -85,7 +92,7 @@ fn faults_in_again(asked: u64) -> bool {
     }
     let kept = Errno::keep();
     let uncancelled = Uncancelled::begin();
-    let faulted = process::usage().minor * page_size() as u64;
+    let faulted = (process::usage().minor * page_size() as u64).saturating_sub(DISCARDED.load(Ordering::Relaxed));
     let peak = process::peak_resident();
     drop(uncancelled);
     drop(kept);

@@ -1,4 +1,4 @@
-//! Forks: the arena is frozen while the process is copied, so that the child finds it whole. The library under the program has registered
+//! Forks: the arena and slabs are frozen while the process is copied, so that the child finds it whole. The library under the program has registered
 //! handlers before any that the program or its libraries register, and calls these from there: so the arena is frozen after the program's
 //! handlers have prepared, which may wait for threads that allocate. The underlying allocator's handlers come later still.
 
@@ -13,7 +13,7 @@ use lowtide_pool::Frozen;
 use crate::process::{evidence, exit, lifecycle, start};
 use crate::report::{faults, marks, summary};
 use crate::service;
-use crate::serving::{cache, thread};
+use crate::serving::{cache, slabs, thread};
 use crate::system::errno::Errno;
 
 struct Slot(UnsafeCell<Option<Frozen>>);
@@ -41,6 +41,9 @@ pub(crate) extern "C" fn prepare() {
         unsafe { *FROZEN.0.get() = Some(frozen) };
         OWNER.store(thread::number().0, Ordering::Relaxed);
     }
+    if !was_inside {
+        slabs::freeze();
+    }
     drop(kept);
 }
 
@@ -62,6 +65,9 @@ pub(crate) extern "C" fn parent() {
     if let Some(frozen) = taken() {
         frozen.thaw();
     }
+    if !thread::was_inside() {
+        slabs::thaw();
+    }
     evidence::forked();
     service::resume();
     thread::leave();
@@ -70,9 +76,15 @@ pub(crate) extern "C" fn parent() {
 
 pub(crate) extern "C" fn child() {
     let kept = Errno::keep();
-    if !thread::is_inside() {
+    let is_prepared = thread::is_inside();
+    if !is_prepared {
         // As in `parent`. What nobody has frozen is given up below.
         thread::enter();
+    }
+    if !is_prepared || thread::was_inside() {
+        slabs::abandon();
+    } else {
+        slabs::thaw();
     }
     let frozen = taken();
     // An arena that was made while the process was copied was not frozen: another thread may have been in it.

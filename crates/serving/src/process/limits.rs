@@ -1,12 +1,12 @@
-//! Limits on addresses that the program sets itself: `setrlimit` and `prlimit`. The arena has taken far more addresses
-//! than it uses, and they count. So before such a limit holds, those that were never used go back.
+//! Limits on addresses that the program sets itself: `setrlimit` and `prlimit`. The arena and slabs have taken far more addresses
+//! than they use, and those count. So before such a limit holds, those that were never used go back.
 
 #![expect(unsafe_code, reason = "stands in for the C library's functions")]
 
 use std::ffi::{c_int, c_uint};
 
 use crate::process::{exit, lifecycle};
-use crate::serving::large;
+use crate::serving::{large, slabs};
 use crate::settings::SHARE;
 use crate::system;
 use crate::system::errno::Errno;
@@ -26,6 +26,7 @@ pub(crate) unsafe extern "C" fn prlimit(
         let limit = unsafe { new.as_ref() };
         if let Some(limit) = limit {
             make_room(limit.rlim_cur);
+            slabs::cut();
         }
     }
     // SAFETY: the caller's.

@@ -1,6 +1,6 @@
-//! Blocks that this thread has freed last, for its next ones of about their size: while the arena does not serve, the largest blocks that
-//! glibc keeps no list for itself. They stay glibc's, so that any of them can go back to it, and they do when the thread ends, when memory
-//! is trimmed and when the thread has more than its share.
+//! Blocks that this thread has freed last, for its next ones of about their size, while the arena does not serve. They are of [`slabs`], and go back
+//! there when the thread ends, when memory is trimmed and when the thread has more than its share. A thread that replaces many blocks of 32 KiB to
+//! 1 MiB has such a cache, and its blocks are glibc's until then.
 //!
 //! A thread's blocks are its own: nothing here is shared, and nothing waits.
 
@@ -17,27 +17,28 @@ use lowtide_core::options::ArenaUse;
 
 use crate::process::{evidence, lifecycle};
 use crate::report::notice::give_up;
+use crate::serving::classes::{CLASSES, LARGEST, class_of, size_of_class};
 use crate::serving::large::LARGE;
-use crate::serving::{thread, underlying};
+use crate::serving::slabs::HIGHER;
+use crate::serving::{slabs, thread, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 use crate::system::{memory, threads};
 
-/// The largest blocks that are kept.
-pub(crate) const LARGEST: usize = 256 << 10;
-
-/// Sizes between two powers of two are divided into so many classes.
-const STEPS: usize = 8;
-const CLASSES: usize = STEPS * (LARGEST / LARGE).ilog2() as usize;
-
-/// How many blocks of a class a thread keeps, and how many bytes in all.
+/// How many blocks of a class a thread keeps.
 const SLOTS: usize = 8;
-const MOST_BYTES: usize = 1 << 20;
-
-/// How many bytes all threads may keep, and how much of that one takes at a time. Who comes late gets none: it has what glibc has.
-const MOST_OF_ALL: usize = 4 << 20;
+/// How many bytes a thread and all threads keep, and the same where blocks are sparse, of which little is resident.
+const DENSE: Most = Most { of_thread: 1 << 20, of_all: 4 << 20 };
+const SPARSE: Most = Most { of_thread: 4 << 20, of_all: 12 << 20 };
+/// A thread may keep so much more at a time. Who comes late gets none.
 const SHARE: usize = 256 << 10;
-static FREE_SHARES: AtomicUsize = AtomicUsize::new(MOST_OF_ALL / SHARE);
+/// How many shares the threads have.
+static SHARES: AtomicUsize = AtomicUsize::new(0);
+
+struct Most {
+    of_thread: usize,
+    of_all: usize,
+}
 
 /// What a thread has asked for is counted after so many bytes.
 const COUNTED: usize = 1 << 20;
@@ -53,6 +54,7 @@ const OVERHEAD: usize = 8;
 /// How much of a free block glibc uses for its lists.
 const NOTES: usize = 32;
 
+/// Free blocks of a class; null behind the last.
 #[derive(Clone, Copy)]
 struct Bin {
     count: usize,
@@ -67,10 +69,16 @@ pub(crate) struct Cache {
     /// How many shares of what all threads may keep are this one's, and how many blocks it has freed since it had the last.
     shares: usize,
     freed: usize,
+    /// How often a block was asked for while slabs were on trial.
+    tried: usize,
     /// What was asked for since it was last counted.
     asked: usize,
+    /// Which bins have a block, a bit each.
+    filled: u64,
     bins: [Bin; CLASSES],
 }
+
+const _: () = assert!(CLASSES <= u64::BITS as usize);
 
 /// Stands for a thread that keeps nothing: it ends, or nobody wants it to.
 const ENDED: *mut Cache = ptr::without_provenance_mut(SHORT_LIVED + 1);
@@ -83,108 +91,78 @@ const SHORT_LIVED: usize = 1024;
 static KEY: AtomicU32 = AtomicU32::new(0);
 static HAS_KEY: AtomicBool = AtomicBool::new(false);
 
-/// How many bytes of blocks from before the arena may still be freed.
+/// How many bytes of glibc's blocks will not be needed again once they are freed.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// The smallest class whose blocks have `bytes`, which is not above [`LARGEST`].
-fn class_above(bytes: usize) -> usize {
-    let bytes = bytes.max(LARGE);
-    let power = (bytes - 1).ilog2().max(LARGE.ilog2());
-    let step = power - STEPS.ilog2();
-    let beyond = bytes.saturating_sub(1 << power);
-    STEPS * (power - LARGE.ilog2()) as usize + ((beyond + (1 << step) - 1) >> step)
-}
-
-/// What the blocks of a class have at least.
-fn size_of_class(class: usize) -> usize {
-    let power = LARGE << (class / STEPS);
-    power + class % STEPS * (power / STEPS)
-}
-
-/// The largest class whose blocks need no more than `bytes`, which is at least [`LARGE`].
-fn class_below(bytes: usize) -> usize {
-    let power = bytes.ilog2();
-    STEPS * (power - LARGE.ilog2()) as usize + ((bytes - (1 << power)) >> (power - STEPS.ilog2()))
-}
-
-/// How much to ask glibc for so that a block of `bytes` can serve all of its class.
-pub(crate) fn rounded(bytes: usize) -> usize {
-    if bytes <= LARGEST && known().is_some() { size_of_class(class_above(bytes)) } else { bytes }
-}
-
-/// A block of at least `bytes` that this thread has freed.
+/// A block of at least `bytes` for a thread that has a cache: one that it has freed, or another of a slab.
 #[inline]
 pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
     if bytes > LARGEST || lifecycle::serving().is_some() {
         return None;
     }
     let cache = known()?;
-    let class = class_above(bytes);
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     let cache = unsafe { cache.as_mut().filter(|cache| !cache.is_busy)? };
-    if cache.asked > COUNTED {
-        count_asked(cache);
+    if slabs::is_on_trial() {
+        cache.tried = cache.tried.wrapping_add(1);
+        if !cache.tried.is_multiple_of(slabs::TRIED) {
+            return None;
+        }
     }
     begin(&mut cache.is_busy);
-    let block = cache.bins.get_mut(class).filter(|bin| bin.count > 0).map(|bin| {
+    let class = class_of(bytes);
+    // Which of them has a block cannot be predicted, so nothing branches on it.
+    let filled = cache.filled >> class & ((1 << (HIGHER + 1)) - 1);
+    let class = class + filled.trailing_zeros() as usize;
+    let kept = cache.bins.get_mut(class).filter(|_| filled != 0).map(|bin| {
         bin.count -= 1;
-        bin.blocks[bin.count]
-    });
-    if block.is_some() {
+        cache.filled &= !(u64::from(bin.count == 0) << class);
         cache.bytes -= size_of_class(class);
-        cache.asked += bytes;
-    }
+        std::mem::replace(&mut bin.blocks[bin.count % SLOTS], ptr::null_mut())
+    });
+    cache.asked += bytes;
+    let is_much = cache.asked > COUNTED;
     end(&mut cache.is_busy);
-    block
+    if is_much {
+        count_asked(cache);
+    }
+    kept.or_else(|| slabs::take(bytes))
 }
 
-/// Has what was asked for counted.
+/// Has what was asked for counted, of which the arena may be worth making.
 #[cold]
 fn count_asked(cache: &mut Cache) {
     evidence::add(std::mem::take(&mut cache.asked) as u64);
 }
 
-/// Keeps a block that the program frees, where it is one to be kept. What is not kept is the underlying allocator's.
+/// Takes a block of a slab back.
 ///
 /// # Safety
-/// The block came from the underlying allocator, and nobody uses it any more.
+/// It is one, and nobody uses it any more.
 #[inline]
-pub(crate) unsafe fn put(block: *mut c_void) -> bool {
-    if block.is_null() || !underlying::is_plain_glibc() {
-        return false;
+pub(crate) unsafe fn put(block: *mut c_void) {
+    // SAFETY: the caller's; the cache is this thread's, and no handler that has interrupted it is changing it.
+    unsafe {
+        slabs::make_usual(block);
+        let cache = known().or_else(begin_cache).and_then(|cache| cache.as_mut().filter(|cache| !cache.is_busy));
+        if !cache.is_some_and(|cache| keep(cache, block)) {
+            slabs::put(block);
+        }
     }
-    // SAFETY: all of glibc's blocks are preceded by their size.
-    let header = unsafe { block.cast::<usize>().sub(1).read() };
-    let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
-    let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
-    if is_odd || bytes < LARGE {
-        return false;
-    }
-    // SAFETY: the caller's.
-    unsafe { keep(block, bytes) }
 }
 
-/// As [`put`], of a block of `bytes`.
-#[inline(never)]
-unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
-    if lifecycle::serving().is_some() {
-        trim();
-        // SAFETY: the caller's.
-        unsafe { leave(block, bytes) };
+/// Keeps a block of a slab, where there is room for it.
+fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
+    if lifecycle::serving().is_some() || slabs::is_closed() || slabs::is_on_trial() {
+        empty(cache);
         return false;
     }
-    if bytes >= LARGEST {
-        return false;
-    }
-    let Some(cache) = known().or_else(begin_cache) else { return false };
-    let class = class_below(bytes);
-    let size = size_of_class(class);
-    // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
-    let Some(cache) = (unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) else { return false };
     begin(&mut cache.is_busy);
+    let class = slabs::class(block);
+    let size = size_of_class(class);
     let has_room = has_room(cache, size);
     let is_kept = cache.bins.get_mut(class).is_some_and(|bin| {
-        if bin.blocks[..bin.count].contains(&block) {
+        if bin.blocks.iter().fold(false, |is_there, &kept| is_there | (kept == block)) {
             give_up(format_args!("free(): double free of the block at {block:p}"));
         }
         let is_kept = has_room && bin.count < SLOTS;
@@ -195,19 +173,49 @@ unsafe fn keep(block: *mut c_void, bytes: usize) -> bool {
         is_kept
     });
     if is_kept {
+        cache.filled |= 1 << class;
         cache.bytes += size;
     }
     end(&mut cache.is_busy);
     is_kept
 }
 
+/// A block is about to be freed that is not of a slab: where it is one of glibc's large ones, this thread may need a cache soon, and what is
+/// from before the cache or the arena is not needed again.
+///
+/// # Safety
+/// The block came from the underlying allocator, and nobody uses it any more.
+#[inline]
+pub(crate) unsafe fn leaves(block: *mut c_void) {
+    if block.is_null() || !underlying::is_plain_glibc() {
+        return;
+    }
+    // SAFETY: all of glibc's blocks are preceded by their size.
+    let header = unsafe { block.cast::<usize>().sub(1).read() };
+    let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
+    let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
+    if is_odd || bytes < LARGE {
+        return;
+    }
+    if lifecycle::serving().is_some() {
+        trim();
+    } else if bytes > LARGEST || known().or_else(begin_cache).is_none() {
+        return;
+    }
+    // SAFETY: the caller's.
+    unsafe { give_pages_back(block, bytes) };
+}
+
 /// The arena has just been made: what glibc has handed out by now will not be needed again once it is freed.
 pub(crate) fn begin_to_leave() {
-    // Pages of 2 MiB and more are not given back in parts, and some systems round a part up.
-    let has_huge = std::env::var_os("GLIBC_TUNABLES").is_some_and(|set| set.to_string_lossy().contains("hugetlb"));
-    if underlying::is_plain_glibc() && !has_huge {
+    if underlying::is_plain_glibc() {
         LEFT.store(underlying::mallinfo2().uordblks, Ordering::Relaxed);
     }
+}
+
+/// Slabs have so many bytes more than ever: as much of glibc's will not be needed again.
+pub(crate) fn replaces(bytes: usize) {
+    LEFT.fetch_add(bytes, Ordering::Relaxed);
 }
 
 /// New blocks come from glibc again.
@@ -221,10 +229,11 @@ fn has_room(cache: &mut Cache, bytes: usize) -> bool {
     if cache.bytes + bytes <= cache.shares * SHARE {
         return true;
     }
-    let one_less = |free: usize| free.checked_sub(1);
+    let most = if slabs::is_sparse() { SPARSE } else { DENSE };
+    let one_more = |shares: usize| (shares < most.of_all / SHARE).then_some(shares + 1);
     if cache.freed < SHORT_LIVED
-        || cache.shares * SHARE >= MOST_BYTES
-        || FREE_SHARES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err()
+        || cache.shares >= most.of_thread / SHARE
+        || SHARES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err()
     {
         return false;
     }
@@ -237,16 +246,19 @@ fn has_room(cache: &mut Cache, bytes: usize) -> bool {
 pub(crate) fn forget() {
     // SAFETY: it is this thread's.
     let own = known().map_or(0, |cache| unsafe { (*cache).shares });
-    FREE_SHARES.store((MOST_OF_ALL / SHARE).saturating_sub(own), Ordering::Relaxed);
+    SHARES.store(own, Ordering::Relaxed);
 }
 
 /// Gives the pages of a block back that is about to be freed and may be from before the arena: glibc would keep them for the next of its size,
 /// and that comes from the arena.
 ///
 /// # Safety
-/// As of [`put`]. What glibc itself writes to a free block is at its ends.
+/// As of [`leaves`]. What glibc itself writes to a free block is at its ends.
 #[cold]
-unsafe fn leave(block: *mut c_void, bytes: usize) {
+unsafe fn give_pages_back(block: *mut c_void, bytes: usize) {
+    if Settings::get().is_none_or(|settings| settings.is_heap_huge) {
+        return;
+    }
     if LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
         return;
     }
@@ -254,6 +266,7 @@ unsafe fn leave(block: *mut c_void, bytes: usize) {
     let (start, end) = (block as usize + NOTES, block as usize + bytes - OVERHEAD);
     let pages = start.next_multiple_of(page)..end / page * page;
     if !pages.is_empty() {
+        evidence::discarded(pages.len() as u64);
         // SAFETY: the caller's: nobody uses what is in these pages any more.
         unsafe { memory::discard(pages) };
     }
@@ -298,7 +311,9 @@ fn make_cache() -> Option<*mut Cache> {
         bytes: 0,
         shares: 0,
         freed: SHORT_LIVED,
+        tried: 0,
         asked: 0,
+        filled: 0,
         bins: [Bin { count: 0, blocks: [ptr::null_mut(); SLOTS] }; CLASSES],
     };
     // SAFETY: memory for one, which is written before it is read.
@@ -328,7 +343,7 @@ fn give_back(cache: *mut Cache) {
     // SAFETY: the cache was made by `begin_cache`, and nobody knows of it any more.
     unsafe {
         empty(&mut *cache);
-        FREE_SHARES.fetch_add((*cache).shares, Ordering::Relaxed);
+        SHARES.fetch_sub((*cache).shares, Ordering::Relaxed);
         underlying::free(cache.cast());
     }
 }
@@ -344,12 +359,13 @@ pub(crate) fn trim() {
 fn empty(cache: &mut Cache) {
     begin(&mut cache.is_busy);
     for bin in &mut cache.bins {
-        for &block in &bin.blocks[..bin.count] {
-            // SAFETY: a block of the underlying allocator that the program has freed.
-            unsafe { underlying::free(block) };
+        for block in bin.blocks.iter_mut().take(bin.count) {
+            // SAFETY: a block of a slab that the program has freed.
+            unsafe { slabs::put(std::mem::replace(block, ptr::null_mut())) };
         }
         bin.count = 0;
     }
+    cache.filled = 0;
     cache.bytes = 0;
     end(&mut cache.is_busy);
 }
@@ -368,22 +384,4 @@ fn end(is_busy: &mut bool) {
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
     // SAFETY: as in `begin`.
     unsafe { ptr::from_mut(is_busy).write_volatile(false) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_are_in_order_and_cover_all_sizes() {
-        for class in 0..CLASSES {
-            let size = size_of_class(class);
-            assert_eq!((class_above(size), class_below(size)), (class, class), "{size}");
-            assert_eq!((class_above(size + 1), class_below(size + 1)), (class + 1, class), "{size}");
-            assert!(size_of_class(class + 1) > size);
-            assert!((size_of_class(class + 1) - size) * STEPS <= size, "no more than an eighth is lost");
-        }
-        assert_eq!((size_of_class(0), size_of_class(CLASSES)), (LARGE, LARGEST));
-        assert_eq!((class_above(LARGE), class_above(LARGEST), class_below(LARGEST - 1)), (0, CLASSES, CLASSES - 1));
-    }
 }

@@ -16,7 +16,7 @@ use crate::process::{alterations, evidence, exit, forks, lifecycle, limits, lock
 use crate::report::{faults, marks};
 use crate::service;
 use crate::serving::large::{self, LARGE};
-use crate::serving::{cache, underlying};
+use crate::serving::{cache, slabs, underlying};
 use crate::system::errno::{Errno, set_errno};
 use crate::system::memory::page_size;
 
@@ -77,7 +77,10 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     unsafe {
         if lifecycle::owns(block) {
             large::release(block);
-        } else if !cache::put(block) {
+        } else if slabs::owns(block) {
+            cache::put(block);
+        } else {
+            cache::leaves(block);
             underlying::free(block);
         }
     }
@@ -103,6 +106,8 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
     unsafe {
         if lifecycle::owns(block) {
             large::resize(block, bytes)
+        } else if slabs::owns(block) {
+            large::resize_in_slab(block, bytes)
         } else if bytes < LARGE {
             underlying::realloc(block, bytes)
         } else {
@@ -180,20 +185,28 @@ pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize 
         return 0;
     }
     // SAFETY: the caller's.
-    unsafe { if lifecycle::owns(block) { large::usable(block) } else { underlying::usable(block) } }
+    unsafe {
+        if lifecycle::owns(block) {
+            large::usable(block)
+        } else if slabs::owns(block) {
+            slabs::size(block)
+        } else {
+            underlying::usable(block)
+        }
+    }
 }
 
 /// Gives free memory back to the system, Lowtide's and that of the underlying allocator. 1 where some was given back.
 pub(crate) extern "C" fn malloc_trim(keep: usize) -> c_int {
     let kept = Errno::keep();
     cache::trim();
-    let given = large::trim() > 0;
+    let given = slabs::trim() + large::trim() > 0;
     let given = c_int::from(underlying::trim(keep) != 0 || given);
     drop(kept);
     given
 }
 
-/// What is allocated. Blocks of the arena count as those that glibc maps one by one.
+/// What is allocated. Blocks of the arena and of slabs count as those that glibc maps one by one.
 pub(crate) extern "C" fn mallinfo2() -> libc::mallinfo2 {
     let kept = Errno::keep();
     let mut info = underlying::mallinfo2();
@@ -201,6 +214,10 @@ pub(crate) extern "C" fn mallinfo2() -> libc::mallinfo2 {
         info.hblks += stats.blocks as usize;
         info.hblkhd += stats.live.get() as usize;
     }
+    cache::trim();
+    let (blocks, bytes) = slabs::live();
+    info.hblks += blocks;
+    info.hblkhd += bytes;
     drop(kept);
     info
 }
@@ -223,7 +240,7 @@ pub(crate) extern "C" fn lowtide_expect_steps() {
 pub(crate) extern "C" fn lowtide_trim() -> usize {
     let kept = Errno::keep();
     cache::trim();
-    let given = large::trim();
+    let given = slabs::trim() + large::trim();
     underlying::trim(0);
     drop(kept);
     given

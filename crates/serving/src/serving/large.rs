@@ -14,7 +14,7 @@ use crate::process::{alterations, lifecycle};
 use crate::report::notice::give_up;
 use crate::service;
 use crate::serving::thread::Inside;
-use crate::serving::{cache, deferred, nested, thread, underlying, zeroing};
+use crate::serving::{cache, deferred, exports, nested, slabs, thread, underlying, zeroing};
 use crate::settings::Settings;
 use crate::system::errno::{Errno, set_errno};
 use crate::system::memory;
@@ -45,13 +45,19 @@ pub(crate) unsafe extern "C" fn allocate(bytes: usize) -> *mut c_void {
     match take(bytes, ALIGN) {
         Some(block) => block,
         // SAFETY: the caller's.
-        None => unsafe { underlying::malloc(cache::rounded(bytes)) },
+        None => unsafe { underlying::malloc(bytes) },
     }
 }
 
 /// `memalign`.
 #[inline(never)]
 pub(crate) unsafe extern "C" fn allocate_aligned(align: usize, bytes: usize) -> *mut c_void {
+    if align.is_power_of_two()
+        && align <= slabs::ALIGN
+        && let Some(block) = cache::take(bytes)
+    {
+        return block;
+    }
     match align.is_power_of_two().then(|| take(bytes, align.max(ALIGN))).flatten() {
         Some(block) => block,
         // SAFETY: the caller's.
@@ -84,7 +90,7 @@ pub(crate) unsafe extern "C" fn release(block: *mut c_void) {
     let Some(freed) = call(Some(arena), |arena| arena.free(block as u64)) else {
         if thread::is_inside() {
             // SAFETY: the caller's: the block is the arena's, and nobody uses it any more.
-            unsafe { deferred::put(block) };
+            unsafe { deferred::ARENA.put(block) };
         }
         return;
     };
@@ -131,7 +137,29 @@ pub(crate) unsafe extern "C" fn resize(block: *mut c_void, bytes: usize) -> *mut
     }
 }
 
-/// `realloc`, to a large size, of a block that is not the arena's.
+/// `realloc` of a block of a slab. One that has to move to grow goes to the underlying allocator, and stays there as it grows on.
+#[inline(never)]
+pub(crate) unsafe extern "C" fn resize_in_slab(block: *mut c_void, bytes: usize) -> *mut c_void {
+    let old = slabs::size(block);
+    // SAFETY: the caller's.
+    unsafe {
+        if bytes == 0 {
+            cache::put(block);
+            return ptr::null_mut();
+        }
+        if bytes > old / 2 && bytes <= old {
+            return block;
+        }
+        let new = if bytes < old { exports::malloc(bytes) } else { underlying::malloc(bytes) };
+        if !new.is_null() {
+            ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), old.min(bytes));
+            cache::put(block);
+        }
+        new
+    }
+}
+
+/// `realloc`, to a large size, of a block that is neither the arena's nor of a slab.
 #[inline(never)]
 pub(crate) unsafe extern "C" fn grow(block: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
@@ -176,7 +204,7 @@ pub(crate) fn call<R>(arena: Option<&'static HostArena>, work: impl FnOnce(&'sta
 #[inline]
 fn take_back_deferred(arena: &HostArena) -> bool {
     let mut stays = true;
-    deferred::take(|block| {
+    deferred::ARENA.take(|block| {
         if let Err(error) = arena.free(block as u64)
             && lifecycle::serving().is_some()
         {

@@ -49,6 +49,15 @@ pub(crate) unsafe fn open(start: *mut c_void, bytes: usize) -> bool {
     unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
 }
 
+/// Lets nobody use addresses any more.
+///
+/// # Safety
+/// They are the caller's, and nobody uses what is there.
+pub(crate) unsafe fn shut(start: *mut c_void, bytes: usize) {
+    // SAFETY: the caller's.
+    let _ = unsafe { mprotect(start, bytes, MprotectFlags::empty()) };
+}
+
 /// Gives pages back; touched again, they are zero. Where the system refuses, they stay.
 ///
 /// # Safety
@@ -97,6 +106,25 @@ pub(crate) unsafe fn lock(start: *const c_void, bytes: usize, flags: c_uint) -> 
             _ => libc::syscall(libc::SYS_mlock2, start, bytes, flags) as c_int,
         }
     }
+}
+
+/// Asks for small pages, also where the system would make all of them huge.
+///
+/// # Safety
+/// The pages are the caller's.
+pub(crate) unsafe fn keep_small(pages: Range<usize>) {
+    // SAFETY: the caller's; what is in the pages stays.
+    let _ = unsafe { madvise(pages.start as *mut c_void, pages.len(), Advice::LinuxNoHugepage) };
+}
+
+/// How many bytes of these pages are resident; none where the system does not say, or where they are too many to ask for at once.
+pub(crate) fn resident(pages: Range<usize>) -> Option<usize> {
+    let page = page_size();
+    let mut are_resident = [0_u8; 1024];
+    let are_resident = are_resident.get_mut(..pages.len() / page)?;
+    // SAFETY: there is a byte for each page, and the pages are only looked at.
+    let result = unsafe { libc::syscall(libc::SYS_mincore, pages.start, pages.len(), are_resident.as_mut_ptr()) };
+    (result == 0).then(|| are_resident.iter().filter(|&&page| page & 1 != 0).count() * page)
 }
 
 /// Gives pages the protection and the advice back that new ones have, and lets the system move them out. With `are_joined` they are to be huge.

@@ -92,12 +92,21 @@ pub(crate) fn has_one_thread() -> bool {
 
 /// How many addresses the process may have, where that is limited and may be asked.
 pub(crate) fn address_limit() -> Option<u64> {
+    limit(libc::RLIMIT_AS)
+}
+
+fn limit(resource: c_uint) -> Option<u64> {
     let kept = Errno::keep();
     let mut limit = libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: libc::RLIM64_INFINITY };
     // SAFETY: writes the limit there; where that is refused, it stays as it is.
-    unsafe { prlimit(0, libc::RLIMIT_AS, ptr::null(), &raw mut limit) };
+    unsafe { prlimit(0, resource, ptr::null(), &raw mut limit) };
     drop(kept);
     (limit.rlim_cur != libc::RLIM64_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Whether addresses or data of the process are limited.
+pub(crate) fn is_limited() -> bool {
+    limit(libc::RLIMIT_AS).is_some() || limit(libc::RLIMIT_DATA).is_some()
 }
 
 /// `prlimit` of the C library, without calling it: Lowtide stands in for that.

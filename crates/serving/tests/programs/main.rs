@@ -9,6 +9,7 @@ mod promises;
 mod purge;
 mod resizing;
 mod sandbox;
+mod slabs;
 mod steps;
 mod summaries;
 mod underlying;

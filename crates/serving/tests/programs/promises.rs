@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::preload::library;
-use crate::sandbox::{Sandbox, assert_well};
-
-fn printed(output: &Output) -> String {
-    assert_well(output);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use crate::sandbox::{Sandbox, assert_well, printed};
 
 #[test]
 fn a_program_with_one_thread_keeps_one_and_its_memory_decays() {

@@ -128,3 +128,10 @@ pub(crate) fn assert_well(output: &Output) {
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && words.is_empty(), "{}: {words}", output.status);
 }
+
+/// What a program printed that ended well.
+#[track_caller]
+pub(crate) fn printed(output: &Output) -> String {
+    assert_well(output);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

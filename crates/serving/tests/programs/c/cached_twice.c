@@ -3,8 +3,7 @@
 
 int main(void) {
     char *blocks[2];
-    /* A thread keeps blocks once it has freed many. */
-    for (int i = 0; i < 1200; i++) free(HIDE(malloc(40 * KIB)));
+    turn_over();
     for (int i = 0; i < 2; i++) blocks[i] = memset(malloc(40 * KIB), 1, 40 * KIB);
     for (int i = 0; i < 2; i++) free(HIDE(blocks[i]));
     free(HIDE(blocks[0]));

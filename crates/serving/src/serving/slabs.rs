@@ -1,0 +1,564 @@
+//! Blocks of 32 KiB to 1 MiB by size class, for programs that replace many of them while the arena does not serve. glibc searches its lists for
+//! each of these, splits and joins them, and so touches ever other pages; here a block of a class is handed out again as it is.
+//!
+//! A slab is a stretch of addresses that is cut into blocks of one class. Its pages come from the system as they are touched. Free blocks whose
+//! pages are resident are handed out before others, lowest addresses first, also for requests of the next smaller classes; beyond an eighth of
+//! what is in use, pages of free blocks go back to the system, highest addresses first. How much of a free block is resident is looked up now
+//! and then: many programs touch little of what they ask for.
+//!
+//! Threads keep some blocks for themselves ([`cache`](super::cache)) and come here for the others, under one lock.
+
+#![expect(unsafe_code, reason = "hands out pages of its own")]
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::process::{alterations, evidence, lifecycle};
+use crate::report::notice::give_up;
+use crate::serving::cache;
+use crate::serving::classes::{CLASSES, class_of, size_of_class};
+use crate::serving::deferred::Deferred;
+use crate::serving::thread::Inside;
+use crate::system::{memory, process};
+
+/// The bytes of a slab, which has no more blocks than a word has bits.
+const SLAB: usize = 4 << 20;
+const MOST: usize = 128;
+const _: () = assert!(SLAB / size_of_class(0) <= MOST);
+
+/// What blocks begin at multiples of.
+pub(crate) const ALIGN: usize = 4 << 10;
+
+/// How many slabs there are addresses for.
+const SLABS: usize = 1 << 14;
+
+/// A request takes a free block of its class, or else of so many larger ones: a quarter of the block is lost at most.
+pub(crate) const HIGHER: usize = 2;
+
+/// This part of what is in use may be resident in free blocks, and this much in any case: where blocks are touched densely, and where they are not.
+const DENSE_PART: usize = 16;
+const SPARSE_PART: usize = 4;
+const LEAST_FREE: usize = 1 << 20;
+
+/// How much of a block is resident is looked up for one of so many that come back; for more of the first ones. Until so many are back, slabs are
+/// on trial: one of so many requests is served, so that little is lost where slabs do not suit the program.
+const LOOKED_AT: usize = 64;
+const LOOKED_AT_FIRST: usize = 4;
+const TRIAL: usize = 512;
+pub(crate) const TRIED: usize = 8;
+/// Before so many are back, nothing is known.
+const FEW: usize = 64;
+/// Blocks of which less is resident are sparse.
+const SPARSE: usize = WHOLE / 8 * 3;
+
+/// Where blocks are dense and, of so many bytes that came back, more than this part went back to the system, glibc does better: it joins free
+/// blocks to others of the sizes that are asked for.
+const WINDOW: usize = 8 << 20;
+const PURGED_PART: usize = 64;
+
+/// What all of a block is, in the unit of [`Slabs::density`].
+const WHOLE: usize = 1 << 10;
+
+/// Where the slabs are; no bytes before there are any.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// The class of each slab.
+static CLASS: [AtomicU8; SLABS] = [const { AtomicU8::new(0) }; SLABS];
+/// Whether no new blocks come from here.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+/// Whether programs touch little of their blocks.
+static IS_SPARSE: AtomicBool = AtomicBool::new(false);
+/// Whether it is not known yet whether slabs suit the program.
+static IS_ON_TRIAL: AtomicBool = AtomicBool::new(true);
+/// Whether the lock may be held by a thread that is gone: what is freed from now on stays where it is.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+static STATE: Mutex<Slabs> = Mutex::new(Slabs::new());
+/// Blocks that came back while their thread was inside.
+static DEFERRED: Deferred = Deferred::new();
+
+/// A slab of a class.
+struct Slab {
+    number: usize,
+    /// Its free blocks: those with pages, and those without.
+    used: u128,
+    clean: u128,
+}
+
+/// The slabs of a class.
+struct Class {
+    slabs: Vec<Slab>,
+    /// No slab before these has a free block, with pages or without.
+    first_used: usize,
+    first_clean: usize,
+    /// How many free blocks have pages.
+    used: usize,
+}
+
+struct Slabs {
+    classes: [Class; CLASSES],
+    /// Which of its class a slab is.
+    places: Vec<usize>,
+    /// Bytes of blocks that are handed out, and of free blocks that may have pages.
+    live: usize,
+    blocks: usize,
+    used: usize,
+    /// The most that both were together.
+    most: usize,
+    /// How much of a free block is resident, as seen lately, and how many have come back.
+    density: usize,
+    returned: usize,
+    /// Bytes that have come back, and resident ones that went back to the system, since these were last compared.
+    recent: usize,
+    purged: usize,
+}
+
+/// Whether the block is one of these.
+#[inline]
+pub(crate) fn owns(block: *const c_void) -> bool {
+    (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < LENGTH.load(Ordering::Acquire)
+}
+
+/// Where they are.
+pub(crate) fn range() -> Range<usize> {
+    let length = LENGTH.load(Ordering::Acquire);
+    let base = BASE.load(Ordering::Relaxed);
+    base..base + length
+}
+
+/// The class of a block.
+#[inline]
+pub(crate) fn class(block: *const c_void) -> usize {
+    let slab = (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) / SLAB;
+    CLASS.get(slab).map_or(0, |class| usize::from(class.load(Ordering::Relaxed)))
+}
+
+/// The bytes of a block.
+pub(crate) fn size(block: *const c_void) -> usize {
+    size_of_class(class(block))
+}
+
+/// A block for `bytes`, which are no more than a class has.
+#[inline(never)]
+pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
+    if is_closed() {
+        return None;
+    }
+    with(|slabs| slabs.take(class_of(bytes))).flatten().map(|block| block as *mut c_void)
+}
+
+/// Whether no new blocks come from here.
+#[inline]
+pub(crate) fn is_closed() -> bool {
+    IS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// Whether the program touches less than half of its blocks.
+pub(crate) fn is_sparse() -> bool {
+    IS_SPARSE.load(Ordering::Relaxed)
+}
+
+/// Whether few blocks are to come from here, because it is not known yet whether slabs suit the program.
+#[inline]
+pub(crate) fn is_on_trial() -> bool {
+    IS_ON_TRIAL.load(Ordering::Relaxed)
+}
+
+/// No new blocks come from here any more.
+fn retire() {
+    IS_CLOSED.store(true, Ordering::Relaxed);
+    cache::stop_leaving();
+}
+
+/// Takes a block back.
+///
+/// # Safety
+/// It is one of these, and nobody uses it any more.
+#[inline(never)]
+pub(crate) unsafe fn put(block: *mut c_void) {
+    if with(|slabs| slabs.put(block as usize)).is_none() && !IS_LOST.load(Ordering::Relaxed) {
+        // SAFETY: the caller's.
+        unsafe { DEFERRED.put(block) };
+    }
+}
+
+/// What a program did to the pages of a block ends with it.
+///
+/// # Safety
+/// As of [`put`].
+#[inline]
+pub(crate) unsafe fn make_usual(block: *mut c_void) {
+    if alterations::exist() {
+        let bytes = size(block);
+        // SAFETY: the caller's.
+        unsafe { alterations::undo(block as usize..block as usize + bytes) };
+    }
+}
+
+/// Gives the pages of all free blocks back, and says how many bytes those had at most.
+pub(crate) fn trim() -> usize {
+    with(|slabs| slabs.purge(0)).unwrap_or(0)
+}
+
+/// How many blocks are handed out, and their bytes.
+pub(crate) fn live() -> (usize, usize) {
+    with(|slabs| (slabs.blocks, slabs.live)).unwrap_or_default()
+}
+
+/// No new blocks come from here, and what is free cannot be used any more: the system is about to lock all that can.
+pub(crate) fn close() {
+    retire();
+    if LENGTH.load(Ordering::Relaxed) > 0 {
+        with(Slabs::close);
+        cut();
+    }
+}
+
+/// Gives addresses back that no slab was made of, which count where addresses are limited.
+pub(crate) fn cut() {
+    with(|slabs| {
+        let range = range();
+        let end = range.start + slabs.places.len() * SLAB;
+        if end < range.end {
+            LENGTH.store(end - range.start, Ordering::Release);
+            // SAFETY: nobody has had these addresses.
+            unsafe { memory::release(end, range.end - end) };
+        }
+    });
+}
+
+/// Works on the slabs, with what came back late; none where this thread must not.
+fn with<R>(work: impl FnOnce(&mut Slabs) -> R) -> Option<R> {
+    if IS_LOST.load(Ordering::Relaxed) {
+        return None;
+    }
+    let inside = Inside::enter()?;
+    let mut slabs = lock();
+    DEFERRED.take(|block| slabs.put(block as usize));
+    let result = work(&mut slabs);
+    drop(slabs);
+    drop(inside);
+    Some(result)
+}
+
+fn lock() -> MutexGuard<'static, Slabs> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Frozen(UnsafeCell<Option<MutexGuard<'static, Slabs>>>);
+
+// SAFETY: only the thread that has the lock looks at it.
+unsafe impl Sync for Frozen {}
+
+static FROZEN: Frozen = Frozen(UnsafeCell::new(None));
+
+/// The process is about to be copied: the slabs stay as they are. Not for a thread that is inside already.
+pub(crate) fn freeze() {
+    if IS_LOST.load(Ordering::Relaxed) {
+        return;
+    }
+    let guard = lock();
+    // SAFETY: this thread has the lock now.
+    unsafe { *FROZEN.0.get() = Some(guard) };
+}
+
+/// It was copied, by the thread that has frozen the slabs.
+pub(crate) fn thaw() {
+    // SAFETY: this thread has the lock.
+    drop(unsafe { (*FROZEN.0.get()).take() });
+}
+
+/// In a forked child whose lock nobody can have: what is there stays as it is.
+pub(crate) fn abandon() {
+    IS_LOST.store(true, Ordering::Relaxed);
+    IS_CLOSED.store(true, Ordering::Relaxed);
+}
+
+/// Addresses for all slabs; false where there are none to be had, or where they are limited.
+fn begin() -> bool {
+    if LENGTH.load(Ordering::Relaxed) > 0 {
+        return true;
+    }
+    // One slab more than needed, so that the first can begin at a multiple.
+    let bytes = (SLABS + 1) * SLAB;
+    let Some(mapped) = (!process::is_limited()).then(|| memory::reserve(bytes)).flatten() else {
+        retire();
+        return false;
+    };
+    let base = mapped.next_multiple_of(SLAB);
+    let end = base + SLABS * SLAB;
+    // SAFETY: nobody knows these addresses.
+    unsafe {
+        if base > mapped {
+            memory::release(mapped, base - mapped);
+        }
+        if mapped + bytes > end {
+            memory::release(end, mapped + bytes - end);
+        }
+        memory::keep_small(base..end);
+    }
+    BASE.store(base, Ordering::Relaxed);
+    LENGTH.store(end - base, Ordering::Release);
+    true
+}
+
+/// All free blocks of a new slab.
+const fn all(class: usize) -> u128 {
+    u128::MAX >> (MOST - SLAB / size_of_class(class))
+}
+
+/// The block at an offset in a slab of a class, by multiplication: blocks and slabs are whole pages, and those are few.
+#[inline]
+const fn place(offset: usize, class: usize) -> usize {
+    const RECIPROCALS: [u32; CLASSES] = {
+        let mut reciprocals = [0; CLASSES];
+        let mut class = 0;
+        while class < CLASSES {
+            reciprocals[class] = (1_u32 << 20).div_ceil((size_of_class(class) / ALIGN) as u32);
+            class += 1;
+        }
+        reciprocals
+    };
+    offset / ALIGN * RECIPROCALS[class] as usize >> 20
+}
+
+impl Class {
+    const fn new() -> Self {
+        Self { slabs: Vec::new(), first_used: 0, first_clean: 0, used: 0 }
+    }
+
+    /// The slab and the place in it of a free block that has pages.
+    fn take_used(&mut self) -> Option<(usize, usize)> {
+        if self.used == 0 {
+            return None;
+        }
+        let found = self.slabs.get_mut(self.first_used..)?.iter_mut().position(|slab| slab.used != 0)?;
+        self.first_used += found;
+        let slab = self.slabs.get_mut(self.first_used)?;
+        let place = slab.used.trailing_zeros() as usize;
+        slab.used &= slab.used - 1;
+        self.used -= 1;
+        Some((slab.number, place))
+    }
+
+    /// The same of one that has none.
+    fn take_clean(&mut self) -> Option<(usize, usize)> {
+        let rest = self.slabs.get_mut(self.first_clean..)?;
+        let Some(found) = rest.iter_mut().position(|slab| slab.clean != 0) else {
+            self.first_clean = self.slabs.len();
+            return None;
+        };
+        self.first_clean += found;
+        let slab = self.slabs.get_mut(self.first_clean)?;
+        let place = slab.clean.trailing_zeros() as usize;
+        slab.clean &= slab.clean - 1;
+        Some((slab.number, place))
+    }
+}
+
+impl Slabs {
+    const fn new() -> Self {
+        Self {
+            classes: [const { Class::new() }; CLASSES],
+            places: Vec::new(),
+            live: 0,
+            blocks: 0,
+            used: 0,
+            most: 0,
+            density: WHOLE,
+            returned: 0,
+            recent: 0,
+            purged: 0,
+        }
+    }
+
+    fn take(&mut self, class: usize) -> Option<usize> {
+        let higher = class..(class + 1 + HIGHER).min(CLASSES);
+        let used = higher.clone().find_map(|class| Some((class, self.classes.get_mut(class)?.take_used()?)));
+        let (class, (slab, place)) = match used {
+            Some((class, found)) => {
+                self.used -= size_of_class(class);
+                (class, found)
+            }
+            None => (class, self.classes.get_mut(class)?.take_clean().or_else(|| self.open(class))?),
+        };
+        let bytes = size_of_class(class);
+        self.live += bytes;
+        self.blocks += 1;
+        if let Some(more) = (self.live + self.used).checked_sub(self.most) {
+            self.most += more;
+            cache::replaces(more);
+        }
+        Some(BASE.load(Ordering::Relaxed) + slab * SLAB + place * bytes)
+    }
+
+    /// Makes a slab for a class, and takes its first block.
+    #[cold]
+    fn open(&mut self, class: usize) -> Option<(usize, usize)> {
+        if !begin() {
+            return None;
+        }
+        let number = match self.abandoned() {
+            Some(number) => number,
+            None => {
+                let number = self.places.len();
+                let start = BASE.load(Ordering::Relaxed) + number * SLAB;
+                // SAFETY: nobody has had these addresses.
+                if (number + 1) * SLAB > range().len() || !unsafe { memory::open(start as *mut c_void, SLAB) } {
+                    return None;
+                }
+                self.places.push(0);
+                number
+            }
+        };
+        CLASS[number].store(class as u8, Ordering::Relaxed);
+        let slabs = &mut self.classes[class].slabs;
+        self.places[number] = slabs.len();
+        slabs.push(Slab { number, used: 0, clean: all(class) });
+        self.classes[class].take_clean()
+    }
+
+    /// A slab without blocks or pages, which its class gives up.
+    fn abandoned(&mut self) -> Option<usize> {
+        for (class, Class { slabs, first_used, first_clean, .. }) in self.classes.iter_mut().enumerate() {
+            let Some(place) = slabs.iter().position(|slab| slab.clean == all(class)) else { continue };
+            let number = slabs.swap_remove(place).number;
+            if let Some(moved) = slabs.get(place) {
+                self.places[moved.number] = place;
+            }
+            *first_used = 0;
+            *first_clean = 0;
+            return Some(number);
+        }
+        None
+    }
+
+    fn put(&mut self, block: usize) {
+        let offset = block.wrapping_sub(BASE.load(Ordering::Relaxed));
+        let (number, class) = (offset / SLAB, class(block as *const c_void));
+        let bytes = size_of_class(class);
+        let place = place(offset % SLAB, class);
+        let Some(of_class) = self.places.get(number).copied() else { return accuse(block) };
+        let Some(slab) = self.classes[class].slabs.get_mut(of_class) else { return accuse(block) };
+        let bit = 1_u128 << place;
+        if place * bytes != offset % SLAB || all(class) & bit == 0 || (slab.used | slab.clean) & bit != 0 {
+            return accuse(block);
+        }
+        slab.used |= bit;
+        let class = &mut self.classes[class];
+        class.used += 1;
+        class.first_used = class.first_used.min(of_class);
+        self.live -= bytes;
+        self.blocks -= 1;
+        self.used += bytes;
+        self.returned += 1;
+        self.recent += bytes;
+        if self.returned.is_multiple_of(if self.returned < TRIAL { LOOKED_AT_FIRST } else { LOOKED_AT }) {
+            self.look_at(block..block + bytes);
+        }
+        if self.recent >= WINDOW && self.returned >= FEW {
+            self.compare();
+        }
+        if self.returned == TRIAL {
+            IS_ON_TRIAL.store(false, Ordering::Relaxed);
+        }
+        let may_be_free = match (is_closed() || lifecycle::serving().is_some(), is_sparse()) {
+            (true, _) => 0,
+            (false, true) => (self.live / SPARSE_PART).max(LEAST_FREE),
+            (false, false) => (self.live / DENSE_PART).max(LEAST_FREE),
+        };
+        if self.resident() > may_be_free {
+            self.purge(may_be_free / 4 * 3);
+        }
+    }
+
+    /// Whether slabs serve the program well.
+    #[cold]
+    fn compare(&mut self) {
+        if !is_sparse() && self.purged > self.recent / PURGED_PART {
+            retire();
+        }
+        self.recent = 0;
+        self.purged = 0;
+    }
+
+    /// How much of the free blocks is resident.
+    fn resident(&self) -> usize {
+        self.used / WHOLE * self.density
+    }
+
+    /// Sees how much of free blocks is resident, and says how many bytes.
+    fn look_at(&mut self, pages: Range<usize>) -> usize {
+        let resident = memory::resident(pages.clone()).unwrap_or(pages.len());
+        self.density = (7 * self.density + WHOLE * resident / pages.len()) / 8;
+        IS_SPARSE.store(self.returned >= FEW && self.density < SPARSE, Ordering::Relaxed);
+        resident
+    }
+
+    /// Gives pages of free blocks back until no more than so much is resident in them; says how many bytes the blocks had.
+    #[cold]
+    fn purge(&mut self, most: usize) -> usize {
+        let before = self.used;
+        while self.used > 0 && (most == 0 || self.resident() > most) {
+            let fullest = (0..CLASSES).max_by_key(|&class| self.classes[class].used * size_of_class(class));
+            let Some(class) = fullest else { break };
+            let bytes = size_of_class(class);
+            let Class { slabs, first_clean, used, .. } = &mut self.classes[class];
+            let Some(at) = slabs.iter().rposition(|slab| slab.used != 0) else { break };
+            let slab = &mut slabs[at];
+            // The highest blocks that lie side by side.
+            let end = MOST - slab.used.leading_zeros() as usize;
+            let count = (slab.used << (MOST - end)).leading_ones() as usize;
+            let bits = (u128::MAX >> (MOST - count)) << (end - count);
+            slab.used &= !bits;
+            slab.clean |= bits;
+            *used -= count;
+            *first_clean = (*first_clean).min(at);
+            let start = BASE.load(Ordering::Relaxed) + slab.number * SLAB + (end - count) * bytes;
+            let pages = start..start + count * bytes;
+            self.purged += self.look_at(pages.clone());
+            self.used -= count * bytes;
+            evidence::discarded(pages.len() as u64);
+            // SAFETY: these blocks are free.
+            unsafe { memory::discard(pages) };
+        }
+        before - self.used
+    }
+
+    fn close(&mut self) {
+        self.purge(0);
+        for (class, Class { slabs, .. }) in self.classes.iter_mut().enumerate() {
+            let bytes = size_of_class(class);
+            for slab in slabs {
+                let start = BASE.load(Ordering::Relaxed) + slab.number * SLAB;
+                for place in (0..MOST).filter(|place| slab.clean >> place & 1 != 0) {
+                    // SAFETY: this block is free, and is not handed out any more.
+                    unsafe { memory::shut((start + place * bytes) as *mut c_void, bytes) };
+                }
+                slab.clean = 0;
+            }
+        }
+    }
+}
+
+#[cold]
+fn accuse(block: usize) {
+    give_up(format_args!("free(): double free or invalid pointer {:p}", block as *const c_void));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_a_division() {
+        for class in 0..CLASSES {
+            for offset in (0..SLAB).step_by(ALIGN) {
+                assert_eq!(place(offset, class), offset / size_of_class(class), "{class} {offset}");
+            }
+        }
+    }
+}
