@@ -10,7 +10,7 @@ use lowtide_memory::process::Uncancelled;
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 use crate::system::memory::page_size;
-use crate::system::process;
+use crate::system::process::{self, Unknown};
 
 /// How many bytes have to be asked for in large blocks before the arena is made. A process that reads a few folders or
 /// one file never gets there, and pays nothing for it.
@@ -37,6 +37,8 @@ static DISCARDED: AtomicU64 = AtomicU64::new(0);
 static LAST_ASKED: AtomicU64 = AtomicU64::new(0);
 static LAST_FAULTED: AtomicU64 = AtomicU64::new(0);
 static LAST_PEAK: AtomicU64 = AtomicU64::new(0);
+/// The most bytes resident by a count that is cheap, and that knows of what the process was before too.
+static LAST_USED: AtomicU64 = AtomicU64::new(0);
 static ENOUGH: AtomicU32 = AtomicU32::new(0);
 
 /// So many bytes were asked for before anybody served. Faults are counted from now on.
@@ -90,24 +92,32 @@ fn faults_in_again(asked: u64) -> bool {
     if COUNTING.swap(true, Ordering::Acquire) {
         return false;
     }
-    let kept = Errno::keep();
-    let uncancelled = Uncancelled::begin();
-    let faulted = (process::usage().minor * page_size() as u64).saturating_sub(DISCARDED.load(Ordering::Relaxed));
-    let peak = process::peak_resident();
-    drop(uncancelled);
-    drop(kept);
-    let Some(peak) = peak else {
-        // What is faulted in for the first time cannot be told from what is faulted in again.
-        NEXT.store(u64::MAX, Ordering::Relaxed);
-        COUNTING.store(false, Ordering::Release);
-        return false;
-    };
+    let usage = process::usage();
+    let faulted = (usage.minor * page_size() as u64).saturating_sub(DISCARDED.load(Ordering::Relaxed));
     let since = |last: &AtomicU64, now: u64| now.saturating_sub(last.swap(now, Ordering::Relaxed));
     let is_first = LAST_FAULTED.load(Ordering::Relaxed) == 0;
     let asked_since = since(&LAST_ASKED, asked);
+    let faulted_since = since(&LAST_FAULTED, faulted);
     // A program that goes through phases grows where it was large before: only what makes it larger than ever is new.
-    let again = since(&LAST_FAULTED, faulted).saturating_sub(since(&LAST_PEAK, peak));
-    let has_enough = !is_first && again >= asked_since / PART;
+    let is_enough = |grown: u64| !is_first && faulted_since.saturating_sub(grown) >= asked_since / PART;
+    let mut has_enough = is_enough(since(&LAST_USED, usage.peak_resident));
+    if has_enough || is_first {
+        let kept = Errno::keep();
+        let uncancelled = Uncancelled::begin();
+        let peak = process::peak_resident();
+        drop(uncancelled);
+        drop(kept);
+        match peak {
+            Ok(peak) => has_enough = is_enough(since(&LAST_PEAK, peak)),
+            // Without files, what is faulted in for the first time cannot be told from what is faulted in again.
+            Err(Unknown::ForGood) => {
+                NEXT.store(u64::MAX, Ordering::Relaxed);
+                COUNTING.store(false, Ordering::Release);
+                return false;
+            }
+            Err(Unknown::Now) => has_enough = false,
+        }
+    }
     let windows = if has_enough { ENOUGH.load(Ordering::Relaxed) + 1 } else { 0 };
     ENOUGH.store(windows, Ordering::Relaxed);
     let window = if is_first || has_enough { WINDOW } else { (2 * asked_since).clamp(WINDOW, LONGEST_WINDOW) };

@@ -162,7 +162,8 @@ fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
     let size = size_of_class(class);
     let has_room = has_room(cache, size);
     let is_kept = cache.bins.get_mut(class).is_some_and(|bin| {
-        if bin.blocks.iter().fold(false, |is_there, &kept| is_there | (kept == block)) {
+        // All are compared at once, because how many there are cannot be predicted.
+        if bin.blocks.iter().filter(|&&kept| kept == block).count() > 0 {
             give_up(format_args!("free(): double free of the block at {block:p}"));
         }
         let is_kept = has_room && bin.count < SLOTS;

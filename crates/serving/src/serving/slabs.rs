@@ -322,7 +322,7 @@ const fn place(offset: usize, class: usize) -> usize {
         }
         reciprocals
     };
-    offset / ALIGN * RECIPROCALS[class] as usize >> 20
+    (offset / ALIGN * RECIPROCALS[class] as usize) >> 20
 }
 
 impl Class {
@@ -401,18 +401,17 @@ impl Slabs {
         if !begin() {
             return None;
         }
-        let number = match self.abandoned() {
-            Some(number) => number,
-            None => {
-                let number = self.places.len();
-                let start = BASE.load(Ordering::Relaxed) + number * SLAB;
-                // SAFETY: nobody has had these addresses.
-                if (number + 1) * SLAB > range().len() || !unsafe { memory::open(start as *mut c_void, SLAB) } {
-                    return None;
-                }
-                self.places.push(0);
-                number
+        let number = if let Some(number) = self.abandoned() {
+            number
+        } else {
+            let number = self.places.len();
+            let start = BASE.load(Ordering::Relaxed) + number * SLAB;
+            // SAFETY: nobody has had these addresses.
+            if (number + 1) * SLAB > range().len() || !unsafe { memory::open(start as *mut c_void, SLAB) } {
+                return None;
             }
+            self.places.push(0);
+            number
         };
         CLASS[number].store(class as u8, Ordering::Relaxed);
         let slabs = &mut self.classes[class].slabs;

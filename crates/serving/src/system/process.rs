@@ -45,6 +45,8 @@ pub(crate) fn age() -> Option<Duration> {
 pub(crate) struct Usage {
     /// Faults for which nothing was read from a disk.
     pub(crate) minor: u64,
+    /// How many bytes were resident at most, also before the process became this program.
+    pub(crate) peak_resident: u64,
     /// Seconds in the program.
     pub(crate) user: f64,
     /// Seconds in the system.
@@ -60,25 +62,61 @@ pub(crate) fn usage() -> Usage {
         usage.assume_init()
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Usage { minor: usage.ru_minflt as u64, user: seconds(usage.ru_utime), system: seconds(usage.ru_stime) }
+    Usage {
+        minor: usage.ru_minflt as u64,
+        peak_resident: usage.ru_maxrss as u64 * 1024,
+        user: seconds(usage.ru_utime),
+        system: seconds(usage.ru_stime),
+    }
 }
 
-/// How many bytes of the process were resident at most; none where the system does not say.
-pub(crate) fn peak_resident() -> Option<u64> {
-    let mut text = [0_u8; 2048];
-    // SAFETY: reads at most as much as there is room for, from a file that is this call's alone.
-    let length = unsafe {
-        let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return None;
+/// Why the system does not say something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unknown {
+    /// It may later.
+    Now,
+    /// It has no such files.
+    ForGood,
+}
+
+/// How many bytes of this program were resident at most.
+pub(crate) fn peak_resident() -> Result<u64, Unknown> {
+    use rustix::fs::{Mode, OFlags, open};
+    let file = open(c"/proc/self/status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| {
+        use rustix::io::Errno;
+        if matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR) {
+            Unknown::Now
+        } else {
+            Unknown::ForGood
         }
-        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
-        libc::close(file);
-        usize::try_from(length).ok()?
-    };
-    let mut lines = str::from_utf8(text.get(..length)?).ok()?.lines();
-    let kibibytes = lines.find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"))?;
-    Some(kibibytes.parse::<u64>().ok()? << 10)
+    })?;
+    number_behind(b"\nVmHWM:", |into| rustix::io::read(&file, into).ok()).map(|kibibytes| kibibytes << 10)
+}
+
+/// The number in a line that begins so, of a text that is read piece by piece. Other lines may be long, and may be cut inside a character.
+fn number_behind(name: &[u8], mut read: impl FnMut(&mut [u8]) -> Option<usize>) -> Result<u64, Unknown> {
+    let mut text = [0_u8; 2048];
+    let mut filled = 0;
+    loop {
+        let more = text.get_mut(filled..).and_then(&mut read).ok_or(Unknown::Now)?;
+        filled += more;
+        let known = &text[..filled];
+        if let Some(at) = known.windows(name.len()).position(|begin| begin == name)
+            && let Some(length) = known[at + 1..].iter().position(|&byte| byte == b'\n')
+        {
+            let digits = known[at + name.len()..at + 1 + length].iter().filter(|byte| byte.is_ascii_digit());
+            return Ok(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')));
+        }
+        if more == 0 {
+            return Err(Unknown::ForGood);
+        }
+        if filled == text.len() {
+            // The line itself is shorter than this.
+            let kept = text.len() / 2;
+            text.copy_within(filled - kept.., 0);
+            filled = kept;
+        }
+    }
 }
 
 /// Whether this process has one thread. The C library knows of those that it has started.
@@ -166,4 +204,31 @@ pub(crate) fn write_error(text: &[u8]) {
     // SAFETY: lives for this call alone, which fails where the number is not open.
     let error = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
     let _ = rustix::io::write(error, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_behind_lines_of_any_length() {
+        for before in [0, 1, 1000, 2040, 2047, 2048, 5000, 70_000] {
+            for piece in [1, 7, 1024, 4096] {
+                let mut text = b"Name:\t\xff".to_vec();
+                text.extend(std::iter::repeat_n(b'7', before));
+                text.extend(b"\nVmHWM:\t   1234 kB\nVmRSS:\t 5 kB\n");
+                let mut rest = text.as_slice();
+                let mut read = |into: &mut [u8]| {
+                    let count = piece.min(into.len()).min(rest.len());
+                    into[..count].copy_from_slice(&rest[..count]);
+                    rest = &rest[count..];
+                    Some(count)
+                };
+                assert!(matches!(number_behind(b"\nVmHWM:", &mut read), Ok(1234)), "{before} {piece}");
+                assert!(matches!(number_behind(b"\nVmHWM:", &mut read), Err(Unknown::ForGood)));
+            }
+        }
+        assert!(matches!(number_behind(b"\nVmHWM:", |_| None), Err(Unknown::Now)));
+        assert!(peak_resident().is_ok_and(|bytes| bytes > 1 << 20));
+    }
 }

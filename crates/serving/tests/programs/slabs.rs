@@ -36,8 +36,11 @@ fn a_program_that_touches_little_has_less_memory_and_one_that_touches_all_no_mor
         let alone = numbers(&printed(&sandbox.program_at(&program).arg(way).output_alone()));
         let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way);
         let [peak, faults] = numbers(&printed(&run.output()));
-        let most =
-            if way == "sparse" { [alone[0] * 3 / 4, alone[1]] } else { [alone[0] + alone[0] / 10, alone[1] + 10_000] };
+        // Slabs are tried first, which costs faults once.
+        let most = match way {
+            "sparse" => [alone[0] * 3 / 4, alone[1]],
+            _ => [alone[0] + alone[0] / 10, alone[1] + alone[1] / 2],
+        };
         assert!(peak <= most[0] && faults <= most[1], "{way}: {peak} KiB, {faults} faults, and not {alone:?}");
     }
 }
