@@ -1,6 +1,7 @@
 //! Who comes before whom around a fork. Handlers that prepare are called in the reverse order of their registration, and what the program's
 //! handlers wait for may need memory: so this library's are registered before all others. Its constructor comes too late for that, because
-//! libraries that the program is linked with may be loaded before; so it stands in for the function that registers handlers.
+//! libraries that the program is linked with may be loaded before; so it stands in for the function that registers handlers. The underlying
+//! allocator's alone come first, because this library needs memory until it has prepared.
 
 #![cfg_attr(test, allow(unsafe_code, reason = "registers handlers"))]
 #![cfg_attr(not(test), expect(unsafe_code, reason = "stands in for the C library's function, and registers handlers"))]
@@ -11,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::first::set_errno;
-use crate::{loader, opening};
+use crate::{loader, opening, underlying};
 
 /// A handler; null for none.
 type Handler = Option<unsafe extern "C" fn()>;
@@ -27,6 +28,8 @@ pub(crate) fn register() {
     if IS_REGISTERED.swap(true, Ordering::Relaxed) {
         return;
     }
+    // Its handlers are called after this library's, which need memory and wait for threads that do: so it registers before.
+    underlying::begin();
     // SAFETY: the handlers live as long as the program.
     unsafe { pass_on(Some(opening::prepare), Some(opening::parent), Some(opening::child), ptr::null_mut()) };
 }
@@ -42,7 +45,9 @@ pub unsafe extern "C" fn __register_atfork(
     child: Handler,
     library: *mut c_void,
 ) -> c_int {
-    register();
+    if prepare.is_none_or(|prepare| !underlying::has(prepare as *mut c_void)) {
+        register();
+    }
     // SAFETY: the caller's.
     unsafe { pass_on(prepare, parent, child, library) }
 }

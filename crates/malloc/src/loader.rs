@@ -19,23 +19,31 @@ pub(crate) extern "C" fn next_of(name: *const c_char) -> *mut c_void {
 /// Whether a function lies in the C library itself. Names do not tell: tcmalloc and mimalloc define those that begin with
 /// `__libc` too.
 pub(crate) fn is_in_c_library(function: *mut c_void) -> bool {
-    const ELSEWHERE: c_int = 1;
-    const HERE: c_int = 2;
-    unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, function: *mut c_void) -> c_int {
-        // SAFETY: the loader's word: the object has these headers.
-        let (base, parts) = unsafe {
+    lie_together(function, libc::gnu_get_libc_version as *mut c_void)
+}
+
+/// Whether two functions lie in the same library or program.
+pub(crate) fn lie_together(one: *mut c_void, other: *mut c_void) -> bool {
+    const APART: c_int = 1;
+    const TOGETHER: c_int = 2;
+    unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, pair: *mut c_void) -> c_int {
+        // SAFETY: the loader's word: the object has these headers; and the pair is the caller's below.
+        let (base, parts, [one, other]) = unsafe {
             let object = &*object;
-            (object.dlpi_addr, std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)))
+            let parts = std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum));
+            (object.dlpi_addr, parts, pair.cast::<[u64; 2]>().read())
         };
         let holds = |address: u64| {
             let starts = |part: &libc::Elf64_Phdr| base.wrapping_add(part.p_vaddr);
             parts.iter().any(|part| part.p_type == libc::PT_LOAD && address.wrapping_sub(starts(part)) < part.p_memsz)
         };
-        if !holds(libc::gnu_get_libc_version as *const () as u64) {
-            return 0;
+        match (holds(one), holds(other)) {
+            (false, false) => 0,
+            (true, true) => TOGETHER,
+            _ => APART,
         }
-        if holds(function as u64) { HERE } else { ELSEWHERE }
     }
+    let mut pair = [one as u64, other as u64];
     // SAFETY: the function is called for one object after the other, and keeps nothing.
-    unsafe { libc::dl_iterate_phdr(Some(look), function) == HERE }
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut pair).cast()) == TOGETHER }
 }

@@ -221,15 +221,33 @@ fn attach(is_new: bool) -> bool {
     }
 }
 
-/// Where the other library is: in the folder of this one.
-unsafe fn beside(path: &mut [c_char; libc::PATH_MAX as usize]) -> bool {
+/// Whether this library was loaded by a name that depends on the folder that the process is in.
+pub(crate) fn may_not_be_found_later() -> bool {
+    let name = own_name();
+    // SAFETY: a name ends in a zero.
+    name.is_null() || unsafe { *name.cast::<u8>() != b'/' }
+}
+
+/// The name by which this library was loaded; null where the loader does not know.
+fn own_name() -> *const c_char {
     let mut own = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: asks for where a static of this library lies; a name ends in a zero, and both texts fit.
+    // SAFETY: asks for where a static of this library lies.
     unsafe {
         if libc::dladdr((&raw const TABLE).cast(), own.as_mut_ptr()) == 0 {
-            return false;
+            return ptr::null();
         }
-        let name = own.assume_init().dli_fname;
+        own.assume_init().dli_fname
+    }
+}
+
+/// Where the other library is: in the folder of this one.
+unsafe fn beside(path: &mut [c_char; libc::PATH_MAX as usize]) -> bool {
+    let name = own_name();
+    if name.is_null() {
+        return false;
+    }
+    // SAFETY: a name ends in a zero, and both texts fit.
+    unsafe {
         let slash = libc::strrchr(name, c_int::from(b'/'));
         let folder = if slash.is_null() { 0 } else { slash.offset_from(name) as usize + 1 };
         if folder + SERVING.len() >= path.len() {

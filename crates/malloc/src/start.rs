@@ -52,7 +52,7 @@ extern "C" fn first(count: c_int, arguments: *const *const c_char, variables: *c
     forks::register();
     // SAFETY: the handler lives as long as the program.
     unsafe { __cxa_at_quick_exit(at_quick_exit, ptr::null_mut()) };
-    if is_wanted {
+    if is_wanted || opening::may_not_be_found_later() {
         opening::at_start();
     }
 }
@@ -77,10 +77,10 @@ pub(crate) fn found(asked: u64, is_new: bool) -> Start {
     }
 }
 
-/// Keeps the variables of interest, and says whether the library that serves is wanted at once: where the arena is, where a summary is
-/// wanted whatever the program does, and where the library would not be found later.
+/// Keeps the variables of interest, and says whether the library that serves is wanted at once: where the arena is, and where a summary is
+/// wanted whatever the program does.
 unsafe fn read(variables: *const *const c_char) -> bool {
-    let (mut wants_arena, mut wants_summary, mut is_runners, mut may_move) = (false, false, true, false);
+    let (mut wants_arena, mut wants_summary, mut is_runners) = (false, false, true);
     let mut place = variables;
     // SAFETY: the caller's: a null is behind the last.
     unsafe {
@@ -98,31 +98,11 @@ unsafe fn read(variables: *const *const c_char) -> bool {
                 if !runner.is_null() {
                     is_runners = number(runner) == i64::from(libc::getppid());
                 }
-            } else {
-                let libraries = behind(variable, "LD_PRELOAD=");
-                may_move |= !libraries.is_null() && has_relative(libraries);
             }
             place = place.add(1);
         }
     }
-    wants_arena || wants_summary && is_runners || may_move
-}
-
-/// Whether a list of libraries has one whose name depends on the folder that the process is in.
-unsafe fn has_relative(list: *const u8) -> bool {
-    let (mut place, mut is_start) = (list, true);
-    // SAFETY: the caller's: a zero is behind the last byte.
-    unsafe {
-        while *place != 0 {
-            let is_separator = *place == b':' || *place == b' ';
-            if is_start && !is_separator && *place != b'/' {
-                return true;
-            }
-            is_start = is_separator;
-            place = place.add(1);
-        }
-    }
-    false
+    wants_arena || wants_summary && is_runners
 }
 
 /// What is in `text` behind `start`; null where it begins otherwise.
@@ -195,7 +175,5 @@ mod tests {
         assert!(says(&["A=B\0", "LOWTIDE_ARENA=always\0"]));
         assert!(says(&["LOWTIDE_SUMMARY=/tmp\0"]) && says(&["LOWTIDE_SUMMARY=/tmp\0", &own]));
         assert!(!says(&["LOWTIDE_SUMMARY=\0"]) && !says(&["LOWTIDE_SUMMARY=/tmp\0", "LOWTIDE_RUNNER=1x\0"]));
-        assert!(says(&["LD_PRELOAD=./liblowtide_malloc.so\0"]) && !says(&["LD_PRELOAD=/l/liblowtide_malloc.so\0"]));
-        assert!(says(&["LD_PRELOAD=/a.so:b.so\0"]) && !says(&["LD_PRELOAD=/a.so: /b.so:\0"]));
     }
 }

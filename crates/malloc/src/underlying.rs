@@ -212,6 +212,17 @@ fn enter_table(
     MALLOC.set(malloc);
 }
 
+/// Whether the function is one of the underlying allocator's.
+pub(crate) fn has(function: *mut c_void) -> bool {
+    settle() && !GLIBC.load(Ordering::Relaxed) && loader::lie_together(function, MALLOC.get())
+}
+
+/// Has it begin, if it has not.
+pub(crate) fn begin() {
+    // SAFETY: a block that nobody uses.
+    unsafe { free(malloc(1)) };
+}
+
 /// Who it is, once that is settled.
 pub(crate) fn known() -> Option<Underlying> {
     let early = early::range();

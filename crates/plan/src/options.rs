@@ -50,8 +50,8 @@ pub struct Options<'a> {
     /// Wall time after which the best plan so far is returned.
     pub time_limit: Option<Duration>,
     /// Once a plan is within a thousandth of the lower bound, a better one is looked for no longer than it took to find that one, but for so
-    /// long at least.
-    pub patience: Option<Duration>,
+    /// long at least. Only where the lowest plan is looked for and time is what limits the search.
+    pub time_near_bound: Option<Duration>,
     /// Units of work after which the best plan so far is returned; unlike time, the same everywhere.
     pub work: Option<u64>,
     /// Threads to use, up to [`MOST_THREADS`](crate::MOST_THREADS); one means that no thread is started.
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
     pub fn new(cancel: &'a AtomicBool) -> Self {
         Self {
             time_limit: Some(Duration::from_secs(5)),
-            patience: None,
+            time_near_bound: None,
             work: None,
             threads: NonZeroUsize::MIN,
             seed: 0,

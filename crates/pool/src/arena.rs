@@ -19,7 +19,7 @@ mod tests;
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lowtide_core::{Align, Bytes, StreamId};
 use lowtide_learn::{LearnerOptions, Served};
@@ -47,7 +47,7 @@ const HANDLES_AT_ONCE: NonZeroUsize = match NonZeroUsize::new(40) {
 /// How an arena weighs memory against driver calls.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArenaOptions {
-    /// What may be reserved beyond the most that was ever in use, as a part of it, before handles are moved instead.
+    /// What may be reserved beyond the most that was in use lately, as a part of it, before handles are moved instead.
     pub slack: f64,
     /// How the first steps weigh memory against driver calls.
     pub start: Start,
@@ -125,12 +125,14 @@ impl Arena {
     }
 
     /// The program has asked for all the work of a step: while the device is busy with it, what would otherwise make the program wait is
-    /// done now, for no longer than a few milliseconds.
-    pub fn work_ahead(&self) {
-        const LONGEST: Duration = Duration::from_millis(10);
-        let begin = Instant::now();
+    /// done now, for about so long at most.
+    pub fn work_ahead(&self, longest: Duration) {
+        let begun = self.state().now();
         // The lock is free between the parts.
-        while begin.elapsed() < LONGEST && self.state().map_ahead() {}
+        while {
+            let mut state = self.state();
+            state.now().saturating_sub(begun) < longest && state.map_ahead()
+        } {}
     }
 
     /// The blocks that are in use, by address.

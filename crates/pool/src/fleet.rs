@@ -12,6 +12,7 @@ mod still;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use lowtide_core::{Bytes, StepIndex, StreamId, Trace};
 use lowtide_memory::{Error as SourceError, Source};
@@ -121,8 +122,11 @@ impl Fleet {
     /// The program's step is over. It is closed with the next allocation: what the program lets go until then still
     /// belongs to it. What would make the program wait later is done now where its devices are at work.
     pub fn step(&self) {
+        /// For all devices together: some programs have little work queued, and would wait.
+        const LONGEST: Duration = Duration::from_millis(10);
         if !self.is_recording() {
-            self.all().for_each(Device::work_ahead);
+            let share = LONGEST / self.all().count().max(1) as u32;
+            self.all().for_each(|device| device.work_ahead(share));
         }
         self.over.store(true, Ordering::Relaxed);
     }

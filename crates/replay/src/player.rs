@@ -253,9 +253,10 @@ impl<'a> Player<'a> {
         if self.out_of_memory.is_some() {
             return;
         }
-        // One that nothing was allocated in is closed all the same.
-        self.close_step();
-        self.is_step_over = true;
+        // One that nothing was allocated in is no step of the pool, as in a process; the recording counts it.
+        if std::mem::replace(&mut self.is_step_over, true) {
+            self.devices.iter_mut().for_each(|device| device.counts.close_step());
+        }
     }
 
     /// Closes the step that is over, if one is.

@@ -36,7 +36,7 @@ pub(crate) struct Layout {
 const WORTH: u64 = 64;
 
 /// How long a better plan is looked for at least. Most are found in a fraction of that, and a plan saves nothing until it is served.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIME_NEAR_BOUND: Duration = Duration::from_millis(100);
 
 /// How hard to look.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +176,7 @@ struct Placed {
 fn best(problem: &Problem, effort: Effort) -> Result<Placed, SolveError> {
     let options = Options {
         time_limit: Some(effort.time_limit),
-        patience: Some(PATIENCE),
+        time_near_bound: Some(TIME_NEAR_BOUND),
         threads: effort.threads,
         ..Options::new(effort.cancel)
     };

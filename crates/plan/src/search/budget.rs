@@ -41,11 +41,11 @@ impl<'a> Budget<'a> {
     }
 
     /// A plan was found that is nearly the best, in a search that began at `begun` and ends at `deadline`: it goes on for as long again, where
-    /// patience is limited.
-    pub fn be_patient(&mut self, deadline: Option<Instant>, begun: Instant) {
-        if let Some(patience) = self.options.patience {
+    /// that is limited.
+    pub fn limit_near_bound(&mut self, deadline: Option<Instant>, begun: Instant) {
+        if let Some(time) = self.options.time_near_bound.filter(|_| self.options.work.is_none()) {
             let now = Instant::now();
-            let until = now.checked_add((now - begun).max(patience));
+            let until = now.checked_add((now - begun).max(time));
             self.deadline = deadline.into_iter().chain(until).min();
         }
     }

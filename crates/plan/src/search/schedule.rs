@@ -75,14 +75,17 @@ pub(crate) fn solve(strip: &Strip, aim: Aim, budget: &mut Budget, watch: &dyn Fn
     let mut solved =
         Solved { offsets, height, bound: strip.lower_bound(), solver: Solver::Online, stopped: Stopped::Proved };
     let (deadline, begun) = (budget.deadline, Instant::now());
-    if solved.is_near_the_bound() {
-        budget.be_patient(deadline, begun);
-    }
+    // The height for which the rest of the search was last limited.
+    let mut limited = None;
     let mut parts = parts(strip, budget.options.techniques.decompose, &solved.offsets);
     loop {
         solved.bound = parts.iter().map(|part| part.bound).fold(solved.bound, u64::max);
         let (Aim::Lowest(goal) | Aim::Below(goal)) = aim;
         watch(solved.height, solved.bound);
+        if matches!(aim, Aim::Lowest(_)) && solved.is_near_the_bound() && limited != Some(solved.height) {
+            limited = Some(solved.height);
+            budget.limit_near_bound(deadline, begun);
+        }
         let cannot = matches!(aim, Aim::Below(ceiling) if solved.bound > ceiling);
         if solved.height <= goal.max(solved.bound) || cannot {
             break;
@@ -98,10 +101,7 @@ pub(crate) fn solve(strip: &Strip, aim: Aim, budget: &mut Budget, watch: &dyn Fn
             break;
         }
         part.copy_to(&mut solved);
-        let before = std::mem::replace(&mut solved.height, strip.height(&solved.offsets));
-        if solved.height < before && solved.is_near_the_bound() {
-            budget.be_patient(deadline, begun);
-        }
+        solved.height = strip.height(&solved.offsets);
     }
     budget.deadline = deadline;
     solved

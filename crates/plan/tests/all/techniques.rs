@@ -204,17 +204,19 @@ fn no_time_at_all_still_gives_a_plan() {
 /// A problem that takes minutes to prove, over a buffer of so many bytes that is always there.
 fn hard_over(bytes: u64) -> Problem {
     let mut problem = by_seed(0, 200, 300, Features { size: 100_000, ..NO_TIES });
-    problem
-        .buffers
-        .extend((bytes > 0).then(|| Buffer::new("always", Lifetime::new(-1000, 2000).unwrap(), Bytes::new(bytes))));
+    if bytes > 0 {
+        let always = Lifetime::new(-1000, 2000).expect("a lifetime");
+        problem.buffers.push(Buffer::new("always", always, Bytes::new(bytes)));
+    }
     problem
 }
 
 #[test]
-fn a_limited_patience_ends_a_search_that_is_near_the_bound_and_no_other() {
+fn a_search_that_is_near_the_bound_ends_soon_where_that_is_limited_and_no_other() {
     let never = AtomicBool::new(false);
     let took = |bytes: u64, limit: Duration| {
-        let options = Options { time_limit: Some(limit), patience: Some(Duration::ZERO), ..Options::new(&never) };
+        let options =
+            Options { time_limit: Some(limit), time_near_bound: Some(Duration::ZERO), ..Options::new(&never) };
         let (problem, begin) = (hard_over(bytes), Instant::now());
         let outcome = solve(&problem, &options, &|_| {}).unwrap();
         check_outcome(&problem, &outcome);

@@ -51,7 +51,7 @@ impl Accounting {
     pub(super) fn take(&mut self, bytes: u64) {
         self.live += bytes;
         self.peak_live = self.peak_live.max(self.live);
-        self.recent.take(self.live);
+        self.recent.take(self.live + self.planned);
     }
 
     pub(super) fn give(&mut self, bytes: u64) {
@@ -84,10 +84,10 @@ impl Accounting {
         peak + (peak as f64 * self.budget.slack(self.slack)) as u64
     }
 
-    /// Whether what is in use and a plan of `height` together come near the most that was ever in use: then the plan needs no other
+    /// Whether what is in use and a plan of `height` together come near the most that was in use lately: then the plan needs no other
     /// memory beside it.
     pub(super) fn covers(&self, height: u64) -> bool {
-        self.live + height >= self.peak_seen.get() / 10 * 9
+        self.live + height >= self.recent.most() / 10 * 9
     }
 
     /// Whether more would be reserved than ever was, with `asked` more, and than is about the most that was in use or would be where
@@ -117,6 +117,13 @@ impl Accounting {
         &mut self.budget
     }
 
+    /// What was asked of the source since there were `before` calls, from `begun` to `ended`, was for a plan and while the device was at work.
+    /// Nobody waited for it: it counts neither for the step nor for what steps may cost.
+    pub(super) fn made_ahead(&mut self, before: u64, begun: Reading, ended: Reading) {
+        self.step_calls = self.step_calls.saturating_sub(self.budget.calls() - before);
+        self.budget.made_ahead(before, begun, ended);
+    }
+
     /// What comes is the cost of another step.
     pub(super) fn begin_cost(&mut self) {
         (self.step_reserved, self.step_calls) = (self.reserved, 0);
@@ -139,7 +146,7 @@ impl Accounting {
 
     /// Closes a step; `reading` is what calls have cost so far.
     pub(super) fn close(&mut self, reading: Reading) {
-        self.recent.close(self.live);
+        self.recent.close(self.live + self.planned);
         self.budget.close(reading);
     }
 
@@ -156,6 +163,7 @@ impl Accounting {
     /// Sets aside `bytes` for the plan that is served.
     pub(super) fn set_planned(&mut self, bytes: u64) {
         self.planned = bytes;
+        self.recent.take(self.live + self.planned);
     }
 
     /// What is in use and reserved, where blocks of the plan have `planned` bytes. Those come and go without a count: the most

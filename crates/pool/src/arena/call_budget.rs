@@ -177,6 +177,15 @@ impl CallBudget {
         self.used = self.used.saturating_sub(self.calls - before);
     }
 
+    /// What was asked of the source since there were `before` calls, from `begun` to `ended`, was for a plan, and nobody waited for it.
+    pub(super) fn made_ahead(&mut self, before: u64, begun: Reading, ended: Reading) {
+        self.spent_on_plan(before);
+        self.spent_between_steps(before);
+        if let Some(time) = &mut self.time {
+            time.leave_out(begun, ended);
+        }
+    }
+
     /// Closes a step; `reading` is what calls have cost so far.
     pub(super) fn close(&mut self, reading: Reading) {
         let kind = match (self.is_marked, self.is_starting()) {

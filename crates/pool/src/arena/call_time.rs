@@ -43,6 +43,11 @@ impl Reading {
         Self { calls: calls.handles(), spent: Duration::from_nanos(calls.nanoseconds), at }
     }
 
+    /// How many calls were made since another.
+    pub(super) fn calls_since(&self, earlier: Self) -> u64 {
+        self.calls - earlier.calls
+    }
+
     /// Some time without a call.
     #[cfg(test)]
     pub(super) fn at(at: Duration) -> Self {
@@ -91,12 +96,18 @@ impl CallTime {
         self.credit_ns = (self.credit_ns + part * self.step.as_nanos() as f64 - counted).clamp(-most, most);
     }
 
+    /// What was done from `begun` to `ended` is not counted.
+    pub(super) fn leave_out(&mut self, begun: Reading, ended: Reading) {
+        self.last.calls += ended.calls_since(begun);
+        self.last.spent += ended.spent.saturating_sub(begun.spent);
+    }
+
     /// How many calls may be made now.
     pub(super) fn calls(&self) -> u64 {
         (self.credit_ns / self.cost_ns).max(0.0) as u64
     }
 
-    /// How many may be made at the end of a step for a plan that is to be served: half of what the steps may cost.
+    /// How many may be made at the end of a step, where the program waits, for a plan that is to be served: half of what the steps may cost.
     pub(super) fn calls_for_a_plan(&self) -> u64 {
         (self.part / 2.0 * self.step.as_nanos() as f64 / self.cost_ns) as u64
     }
@@ -135,6 +146,16 @@ mod tests {
         after(&mut time, 50, 200, 0, 0, StepKind::Late);
         // A hundred milliseconds more, less the sixty that were owed.
         assert!((780..=860).contains(&time.calls()), "{}", time.calls());
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_counted() {
+        let reading =
+            |calls, millis| Reading { calls, spent: Duration::from_millis(millis), at: Duration::from_secs(1) };
+        let mut time = CallTime::new(0.01, 2000, Reading::default());
+        time.leave_out(reading(0, 0), reading(400, 400));
+        time.close(reading(400, 400), StepKind::Late);
+        assert_eq!(time.calls(), 333);
     }
 
     #[test]

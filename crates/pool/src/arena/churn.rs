@@ -1,30 +1,45 @@
 //! Whether a program's blocks come and go, as in inference, or pile up and are then freed, as in training.
 
-/// How many blocks are allocated from one sample to the next.
-pub(super) const BLOCKS_BETWEEN_SAMPLES: u64 = 128;
+/// How many blocks are allocated from one sample to the next: at least so many, and up to half as many again, so that samples and the program's
+/// own rounds do not fall in step.
+const BLOCKS_BETWEEN_SAMPLES: usize = 96;
 
 const SAMPLES: usize = 8;
 
-/// How many blocks were alive when it was last looked.
+/// How far the numbers of blocks may be apart.
+const MOST_APART: usize = 64;
+
+/// How many blocks were alive at each of the last samples.
 #[derive(Debug, Default)]
 pub(super) struct Churn {
     alive: [usize; SAMPLES],
     taken: usize,
+    /// Blocks until the next one.
+    until: usize,
 }
 
 impl Churn {
+    /// A block is allocated: whether it is time for a sample.
+    pub(super) fn is_due(&mut self) -> bool {
+        if self.until > 0 {
+            self.until -= 1;
+            return false;
+        }
+        self.until = BLOCKS_BETWEEN_SAMPLES + self.taken * 19 % (BLOCKS_BETWEEN_SAMPLES / 2);
+        true
+    }
+
     /// So many blocks are alive now.
     pub(super) fn sample(&mut self, alive: usize) {
         self.alive[self.taken % SAMPLES] = alive;
         self.taken += 1;
     }
 
-    /// Whether about as many were alive in all of the last samples: of the blocks that were allocated meanwhile at most an eighth were
-    /// alive together.
+    /// Whether about as many were alive at all of the last samples.
     pub(super) fn is_steady(&self) -> bool {
         let most = self.alive.iter().max().copied().unwrap_or_default();
         let least = self.alive.iter().min().copied().unwrap_or_default();
-        self.taken >= SAMPLES && most - least <= BLOCKS_BETWEEN_SAMPLES as usize / 2
+        self.taken >= SAMPLES && most - least <= MOST_APART
     }
 }
 
@@ -45,5 +60,19 @@ mod tests {
         assert!(!is_steady((0..40).map(|number| 50 * number)), "a model that is built");
         assert!(!is_steady([300; 7]), "not long enough");
         assert!(is_steady((0..40).map(|number| if number < 10 { 100 * number } else { 900 })));
+    }
+
+    #[test]
+    fn a_round_of_any_length_is_seen() {
+        // A program that allocates so many blocks, frees them all, and begins again.
+        for round in [128, 256, 512, 640, 1024, 2048] {
+            let mut churn = Churn::default();
+            for block in 0..40_000 {
+                if churn.is_due() {
+                    churn.sample(block % round);
+                }
+            }
+            assert!(!churn.is_steady(), "{round}");
+        }
     }
 }

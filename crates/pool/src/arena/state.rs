@@ -19,7 +19,7 @@ use lowtide_memory::{Error as SourceError, Source};
 
 use super::accounting::Accounting;
 use super::call_time::{CallTime, Reading};
-use super::churn::{BLOCKS_BETWEEN_SAMPLES, Churn};
+use super::churn::Churn;
 use super::plan_memory::PlanMemories;
 use super::retiring::Retiring;
 use super::sized_heaps::{SizeClass, SizedHeaps};
@@ -147,8 +147,8 @@ impl State {
         }
         self.since_step += 1;
         self.since_tidy += 1;
-        if self.since_tidy.is_multiple_of(BLOCKS_BETWEEN_SAMPLES) {
-            self.look_around();
+        if self.churn.is_due() {
+            self.sample_blocks();
         }
         self.meet(request.stream);
         self.poll(FEW);
@@ -187,6 +187,11 @@ impl State {
         Ok(())
     }
 
+    /// The time of the source.
+    pub(super) fn now(&self) -> Duration {
+        self.source.now()
+    }
+
     /// The program closes a step.
     pub(super) fn step(&mut self) {
         self.plans.mark();
@@ -204,7 +209,7 @@ impl State {
 
     /// A step may be so long that it is not one, and a program may turn out not to train.
     #[cold]
-    fn look_around(&mut self) {
+    fn sample_blocks(&mut self) {
         self.churn.sample(self.blocks.count());
         if !self.accounting.budget().is_marked() && self.churn.is_steady() {
             self.heaps.of_mut(SizeClass::Large).heap.keep_low();

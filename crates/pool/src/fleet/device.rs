@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lowtide_core::{Bytes, StepIndex, StreamId};
 use lowtide_learn::Served;
@@ -176,8 +177,8 @@ impl Device {
         if self.captures.record(address, stream) { Ok(()) } else { self.arena.record(address, stream) }
     }
 
-    pub(super) fn work_ahead(&self) {
-        self.arena.work_ahead();
+    pub(super) fn work_ahead(&self, longest: Duration) {
+        self.arena.work_ahead(longest);
     }
 
     pub(super) fn close_step(&self, step: StepIndex) {

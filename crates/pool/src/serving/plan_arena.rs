@@ -13,7 +13,7 @@ use super::served_plan::ServedPlan;
 pub(crate) enum LayOut {
     /// It can be served.
     Done(Arc<ServedPlan>),
-    /// It is being done, on another thread or a part at the end of each step.
+    /// It is being done, on another thread, at the ends of steps, or while the device is at work.
     Begun,
     /// Something is in the way that may be gone after the next step.
     NotNow,

@@ -20,6 +20,21 @@ fn another_allocator_serves_what_is_not_large() {
 }
 
 #[test]
+fn the_underlying_allocators_locks_are_taken_after_the_arenas_in_a_fork() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let wrapper = sandbox.build("wrapper", "locks.so", &["-shared", "-fPIC", "-DLOCKS"]);
+    for (name, value) in [("A", "B"), ("BEGINS_EARLY", "1")] {
+        let run = sandbox.program("forks").followed_by(&wrapper).env("LOWTIDE_BELOW", "wrapper").env(name, value);
+        assert_well(&run.output());
+    }
+    let installed = ["x86_64", "aarch64"].map(|machine| format!("/usr/lib/{machine}-linux-gnu/libjemalloc.so.2"));
+    let Some(jemalloc) = installed.iter().map(PathBuf::from).find(|path| path.exists()) else {
+        return lowtide_testing::skip("jemalloc is not installed");
+    };
+    assert_well(&sandbox.program("forks").followed_by(&jemalloc).env("LOWTIDE_BELOW", "jemalloc").output());
+}
+
+#[test]
 fn a_program_that_is_linked_with_another_allocator_keeps_it() {
     let Some(sandbox) = Sandbox::new() else { return };
     sandbox.build("wrapper", "libwrapper.so", &["-shared", "-fPIC"]);

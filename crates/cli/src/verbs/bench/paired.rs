@@ -34,7 +34,7 @@ impl Ratio {
 
 /// What Student's distribution has 2.5% of its weight beyond.
 fn quantile(freedom: usize) -> f64 {
-    const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+    const FEW: [f64; 8] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306];
     if let Some(&known) = FEW.get(freedom - 1) {
         return known;
     }
@@ -51,7 +51,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        for (freedom, known) in [(1, 12.706), (4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045), (1000, 1.962)] {
+        for (freedom, known) in
+            [(1, 12.706), (4, 2.776), (5, 2.571), (8, 2.306), (9, 2.262), (12, 2.179), (29, 2.045), (1000, 1.962)]
+        {
             assert!((quantile(freedom) - known).abs() < 0.001, "{freedom}: {}", quantile(freedom));
         }
     }

@@ -1,5 +1,5 @@
 //! How a plan gets its memory: all of it is lent by the heaps, handles with blocks on them first, around which the plan is made
-//! anew, and then whole free handles. They are mapped a few at a time, at the ends of steps, and what the plan leaves over is given back once
+//! anew, and then whole free handles. They are mapped a few at a time, at the ends of steps or while the device is at work, and what the plan leaves over is given back once
 //! queued work is done: nobody waits for either, unless plans are made while the program waits anyway.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::State;
 use super::blocks::{Block, Home};
+use crate::arena::call_time::Reading;
 use crate::arena::heap::Holder;
 use crate::arena::plan_memory::{Loan, PlanMemory};
 use crate::arena::sized_heaps::SizeClass;
@@ -135,7 +136,7 @@ impl State {
     }
 
     /// Addresses for a plan under which `loans` lie: those that it had before, or new ones. None where the program would have to wait: then the
-    /// handles are mapped at the ends of the next steps, for one plan at a time.
+    /// handles are mapped later, for one plan at a time.
     fn borrow(&mut self, signature: Signature, loans: &[Loan]) -> Result<Option<PlanMemory>, SourceError> {
         let Self { plan_memories, heaps, accounting, source, .. } = self;
         let mut memory = match plan_memories.begun(loans) {
@@ -170,10 +171,9 @@ impl State {
         if !self.plan_memories.is_mapping() || !self.queues.are_busy(&*self.source) {
             return false;
         }
-        let before = self.accounting.budget().calls();
+        let (before, begun) = (self.accounting.budget().calls(), Reading::new(&*self.source));
         self.plan_memories.map_ahead(AT_ONCE, &self.heaps, &mut self.accounting);
-        self.accounting.budget_mut().spent_on_plan(before);
-        self.accounting.budget_mut().spent_between_steps(before);
+        self.accounting.made_ahead(before, begun, Reading::new(&*self.source));
         self.plan_memories.is_mapping()
     }
 

@@ -246,9 +246,9 @@ fn while_the_device_is_at_work_a_plan_is_mapped_ahead_and_not_while_it_is_idle()
         device.advance(1_000_000_000);
         run_step(&pool, &sizes, 0);
         device.set_lag(Lag::After(0));
-        assert_eq!(mapped_by(&|| pool.work_ahead()), 0, "the program would wait for it");
+        assert_eq!(mapped_by(&|| pool.work_ahead(Duration::from_secs(1))), 0, "the program would wait for it");
         device.set_lag(Lag::After(1_000_000_000));
-        ahead.push(mapped_by(&|| pool.work_ahead()));
+        ahead.push(mapped_by(&|| pool.work_ahead(Duration::from_secs(1))));
         pool.step();
         std::thread::sleep(Duration::from_millis(1));
     }

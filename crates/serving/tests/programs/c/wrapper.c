@@ -22,13 +22,33 @@ static struct header *header(void *block) {
     return header;
 }
 
+#ifdef LOCKS
+/* As jemalloc: a lock that each call takes, and that is held while the process is copied. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void hold(void) { pthread_mutex_lock(&lock); }
+static void release(void) { pthread_mutex_unlock(&lock); }
+static _Atomic int begun;
+#else
+static void hold(void) {}
+static void release(void) {}
+#endif
+
+static void begin(void) {
+#ifdef LOCKS
+    if (!begun++) pthread_atfork(hold, release, release);
+#endif
+}
+
 static void *take(size_t align, size_t bytes) {
+    begin();
     if (align < sizeof(struct header)) align = sizeof(struct header);
     if (bytes > PTRDIFF_MAX - 2 * align) {
         errno = ENOMEM;
         return NULL;
     }
+    hold();
     char *raw = __libc_memalign(align, bytes + align);
+    release();
     if (!raw) return NULL;
     struct header *header = (struct header *)(raw + align) - 1;
     *header = (struct header){raw, bytes, WORD, 0};
@@ -39,7 +59,14 @@ static void give(void *block) {
     if (!block) return;
     struct header *found = header(block);
     found->word = 0;
+    hold();
     __libc_free(found->raw);
+    release();
+}
+
+/* It may begin before Lowtide's library, or with its first block. */
+__attribute__((constructor)) static void begins_early(void) {
+    if (getenv("BEGINS_EARLY")) begin();
 }
 
 /* None of these calls another by its name, which would lead to whoever comes first. */

@@ -44,6 +44,10 @@ pub(super) fn measure(processors: usize) -> Result<Vec<Row>, Failure> {
             let _line = progress::Doing::new(&format!("measuring {threads} threads on {}", server.name()));
             let (pairs_per_second, hit_rate) = throughput(server, threads, 1)?;
             let alone = if threads > 1 { throughput(server, 1, threads)?.0 } else { pairs_per_second };
+            // What was cut off says nothing.
+            if was_interrupted() {
+                return Ok(rows);
+            }
             let target = match threads {
                 2 => Some(1.6),
                 8 => Some(4.0),
