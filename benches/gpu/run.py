@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def wanted(workloads: list[str], allocators: list[str], rounds: int) -> list[Key]:
-    """All runs, in their order: allocators that are compared run soon after one another, and take turns at being first."""
+    """All runs, in their order: allocators that are compared run soon after one another, in turn the first."""
     runs = []
     for number in range(1, rounds + 1):
         begin = (number - 1) % max(len(allocators), 1)

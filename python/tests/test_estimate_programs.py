@@ -269,7 +269,8 @@ def test_flexible_attention_is_refused_by_name() -> None:
             rows = super().forward(values).unflatten(-1, (4, 16)).transpose(1, 2)
             return torch.compile(flexible)(rows, rows, rows)
 
-    with pytest.raises(RuntimeError, match="flex_attention cannot be traced(.|\n)*hint: .*scaled_dot_product_attention"):
+    words = "flex_attention cannot be traced(.|\n)*hint: .*scaled_dot_product_attention"
+    with pytest.raises(RuntimeError, match=words):
         estimate(lambda: Attention(64, 64), torch.zeros(2, 128, 64), train=False)
 
 

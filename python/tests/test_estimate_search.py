@@ -130,6 +130,7 @@ CASES: dict[str, Callable[[], Runs]] = {
 }
 
 
+# The opening of a step of the program's own is all of it: there is nothing to save.
 @pytest.mark.parametrize("case", [case for case in CASES if case != "own step"])
 def test_a_forecast_finds_what_traces_find(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_trace = by_traces(CASES[case]())

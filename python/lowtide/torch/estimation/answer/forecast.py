@@ -1,6 +1,6 @@
-"""Foretells the traces of sizes from those of a few others, so that a search for the largest needs few of them. Where
+"""Predicts the traces of sizes from those of a few others, so that a search for the largest needs few of them. Where
 the events of two sizes are the same, their blocks differ only in their bytes, and these follow a line for most blocks
-and a parabola for some. What a search finds in this way is traced before it is told."""
+and a parabola for some. What a search finds in this way is traced before it is reported."""
 
 from __future__ import annotations
 
@@ -79,10 +79,14 @@ class Pattern:
         }
         self.ties, self.is_clear, self.is_recurring = [], True, True
         for number, block in enumerate(self.ledger.blocks[self.count :], self.count):
+            if block.category in OPTIMIZER | FIXED:
+                # It has the parameters' sizes, whatever else has these bytes by chance.
+                self.ties.append(None)
+                continue
             key = self.key(number, block)
             self.ties.append(of_key[key][-1] if key in of_key else None)
             self.is_clear = self.is_clear and is_clear.get(key, True)
-            self.is_recurring = self.is_recurring and (key in of_key or block.category in OPTIMIZER)
+            self.is_recurring = self.is_recurring and key in of_key
 
     def key(self, number: int, block: Block) -> Hashable:
         """What tied blocks have in common."""
@@ -92,12 +96,12 @@ class Pattern:
         """The bytes of all blocks for a size."""
         if size in self.wholes:
             return self.wholes[size]
-        opening = self.samples[size] if size in self.samples else self.foretold(size)
+        opening = self.samples[size] if size in self.samples else self.predicted(size)
         rest = self.ledger.blocks[self.count :]
         return opening + [block.bytes if tie is None else opening[tie]
                           for block, tie in zip(rest, self.ties, strict=True)]
 
-    def foretold(self, size: int) -> list[int]:
+    def predicted(self, size: int) -> list[int]:
         """The bytes of the opening's blocks for a size that was not traced: on the line through two others, or on the
         parabola through three; where there is one only, in proportion to it."""
         below, above = neighbours(self.samples, size)

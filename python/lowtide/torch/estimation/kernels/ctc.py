@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from lowtide.torch.estimation.fake.device import replace
+from lowtide.torch.estimation.fake.device import Refused, replace
 
 aten = torch.ops.aten
 
@@ -94,6 +94,10 @@ def native(
     zero_infinity: bool = False,
 ) -> tuple[Any, Any]:
     """The losses, and the logarithms of the forward variables, which the backward pass needs."""
+    if log_probs.dtype not in (torch.float32, torch.float64):
+        raise Refused(
+            f"the CTC loss has no kernel for {log_probs.dtype} on a GPU\nhint: pass log_probs.float()"
+        )
     times, batch = log_probs.shape[:2]
     longest = max(numbers(watcher, target_lengths), default=0)
     return log_probs.new_empty(batch), log_probs.new_empty(batch, times, 2 * longest + 1)

@@ -130,7 +130,10 @@ def advice(model: Any, batch: Any, error: Exception) -> str:
     if not takes(model, batch):
         return "a tuple is passed as arguments, a dict as keywords, anything else as the only argument"
     if re.search(DRIVER, str(error)):
-        return "this code calls the GPU's driver itself; make it an operation with torch.library.register_fake"
+        return (
+            "this code calls the GPU's driver itself; wrap it with torch.library.custom_op, and give its shapes with "
+            "register_fake"
+        )
     return "call the model with this example on the CPU to see whether it fails there too"
 
 
@@ -170,7 +173,7 @@ def tracing() -> Iterator[None]:
             ) from error
         raise RuntimeError(
             f"the operation {name} cannot be traced: it has no kernel for fake tensors, and none for the CPU\n"
-            f"hint: tell the shape of its result with torch.library.register_fake(\"{name.rsplit('.', 1)[0]}\")"
+            f"hint: give the shape of its result with torch.library.register_fake(\"{name.rsplit('.', 1)[0]}\")"
         ) from error
 
 
