@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicPtr;
 pub const SERVING: &str = "liblowtide_serving.so";
 
 /// Which shape the things below have. Files of two versions that lie beside each other know it by this.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The smallest request that is Lowtide's business.
 pub const LARGE: usize = 32 << 10;
@@ -84,6 +84,8 @@ entries! {
     mlockall,
     /// `prlimit`.
     prlimit,
+    /// `prctl`.
+    prctl,
     /// `unshare`.
     unshare,
     /// `setns`.
@@ -176,6 +178,14 @@ pub type Attach = unsafe extern "C" fn(*const Opening) -> c_int;
 
 /// Its name.
 pub const ATTACH: &CStr = c"lowtide_attach";
+
+/// Whether a process that calls `prctl` with this is about to be killed for calls that it does not make itself.
+#[must_use]
+pub const fn forbids_calls(option: c_int) -> bool {
+    const PR_SET_SECCOMP: c_int = 22;
+    const PR_SET_NO_NEW_PRIVS: c_int = 38;
+    matches!(option, PR_SET_SECCOMP | PR_SET_NO_NEW_PRIVS)
+}
 
 #[cfg(test)]
 mod tests {

@@ -80,6 +80,8 @@ entries! {
     /// Sets a limit of a process, and says what it was.
     prlimit at prlimit = first::prlimit,
         fn(process: libc::pid_t, resource: c_uint, new: *const libc::rlimit64, old: *mut libc::rlimit64) -> c_int;
+    /// Sets something about the process.
+    prctl at prctl = first::prctl, fn(option: c_int, one: usize, two: usize, three: usize, four: usize) -> c_int;
     /// Leaves what the process shares with others.
     unshare at unshare = first::unshare, fn(flags: c_int) -> c_int;
     /// Joins another namespace.

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::hint::unreachable_unchecked;
 use std::ptr;
 
-use lowtide_core::preload::LARGE;
+use lowtide_core::preload::{LARGE, forbids_calls};
 
 use crate::{entries, opening, underlying};
 
@@ -156,6 +156,19 @@ pub(crate) unsafe extern "C" fn prlimit(
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+}
+
+/// A process that forbids system calls to itself may be killed for those that the other library needs.
+pub(crate) unsafe extern "C" fn prctl(option: c_int, one: usize, two: usize, three: usize, four: usize) -> c_int {
+    if forbids_calls(option) {
+        opening::rule_out();
+        if opening::is_open() {
+            // SAFETY: the caller's; another has the place now.
+            return unsafe { entries::prctl(option, one, two, three, four) };
+        }
+    }
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_prctl, option, one, two, three, four) as c_int }
 }
 
 /// In another namespace there may be other files: the library is opened before.

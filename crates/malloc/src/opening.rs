@@ -7,7 +7,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use lowtide_core::preload::{ATTACH, Attach, Opening, SERVING, VERSION, WORTH};
 
@@ -25,6 +25,9 @@ static PHASE: AtomicU8 = AtomicU8::new(CLOSED);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 /// How many threads are between the first and the last handler of a fork: the table does not change then.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// The process that this memory belongs to: a child of `vfork` opens nothing in its parent's.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 /// How long anybody waits for another thread that is opening the library, in steps of [`NAP`].
 const PATIENCE: u32 = 2000;
@@ -48,6 +51,16 @@ pub(crate) fn now() -> bool {
         finish(false, true);
     }
     is_open()
+}
+
+/// The process begins, or goes on as a forked child.
+pub(crate) fn begin_process() {
+    PROCESS.store(process(), Ordering::Relaxed);
+}
+
+fn process() -> libc::pid_t {
+    // SAFETY: asks for a number.
+    unsafe { libc::getpid() }
 }
 
 /// As [`now`], before the program's first line.
@@ -96,6 +109,9 @@ fn open() -> bool {
 }
 
 fn begin() -> bool {
+    if PROCESS.load(Ordering::Relaxed) != process() {
+        return false;
+    }
     if PHASE.compare_exchange(CLOSED, OPENING, Ordering::SeqCst, Ordering::Relaxed).is_err() {
         return false;
     }
@@ -160,6 +176,9 @@ pub(crate) unsafe extern "C" fn parent() {
 pub(crate) unsafe extern "C" fn child() {
     entries::call(&TABLE.fork_child);
     FORKS.store(0, Ordering::SeqCst);
+    // What its parent has asked for is not its own.
+    ASKED.store(0, Ordering::Relaxed);
+    begin_process();
     let _ = PHASE.compare_exchange(OPENING, RULED_OUT, Ordering::AcqRel, Ordering::Relaxed);
 }
 
@@ -174,6 +193,7 @@ fn has_one_thread() -> bool {
 
 /// Has a thread open it, which takes no signals, and for which nobody waits. False where the system refuses.
 fn launch() -> bool {
+    const STACK: usize = 512 << 10;
     extern "C" fn run(_: *mut c_void) -> *mut c_void {
         finish(false, false);
         ptr::null_mut()
@@ -186,11 +206,16 @@ fn launch() -> bool {
         let mut attributes = MaybeUninit::uninit();
         libc::pthread_attr_init(attributes.as_mut_ptr());
         libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-        let mut thread = MaybeUninit::uninit();
-        let failed = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, ptr::null_mut());
+        let (mut thread, mut usual) = (MaybeUninit::uninit(), 0);
+        libc::pthread_attr_getstacksize(attributes.as_ptr(), &raw mut usual);
+        // Where libraries have much thread-local memory, the small stack is not enough.
+        let is_launched = [STACK.min(usual), usual].into_iter().any(|bytes| {
+            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), bytes);
+            libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, ptr::null_mut()) == 0
+        });
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
-        failed == 0
+        is_launched
     }
 }
 

@@ -49,6 +49,7 @@ extern "C" fn first(count: c_int, arguments: *const *const c_char, variables: *c
         }
         read(variables)
     };
+    opening::begin_process();
     forks::register();
     // SAFETY: the handler lives as long as the program.
     unsafe { __cxa_at_quick_exit(at_quick_exit, ptr::null_mut()) };

@@ -134,6 +134,13 @@ pub(crate) fn forked() {
     ENOUGH.store(0, Ordering::Relaxed);
 }
 
+/// Faults are not counted any more.
+pub(crate) fn stop() {
+    if !MARKS_STEPS.load(Ordering::Relaxed) {
+        NEXT.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
 /// How many bytes were asked for in large blocks before there was an arena.
 pub(crate) fn asked() -> u64 {
     ASKED.load(Ordering::Relaxed)
@@ -144,5 +151,10 @@ pub(crate) fn forget() {
     COUNTING.store(false, Ordering::Relaxed);
     LAST_FAULTED.store(0, Ordering::Relaxed);
     ENOUGH.store(0, Ordering::Relaxed);
-    NEXT.store(ASKED.load(Ordering::Relaxed).saturating_add(WORTH), Ordering::Relaxed);
+    // What its parent has asked for is not its own.
+    ASKED.store(0, Ordering::Relaxed);
+    LAST_ASKED.store(0, Ordering::Relaxed);
+    if NEXT.load(Ordering::Relaxed) != u64::MAX {
+        NEXT.store(WORTH, Ordering::Relaxed);
+    }
 }

@@ -5,9 +5,12 @@
 
 use std::ffi::c_int;
 
+use lowtide_core::preload::forbids_calls;
 use lowtide_memory::process::Uncancelled;
 
+use crate::process::evidence;
 use crate::service;
+use crate::serving::slabs;
 use crate::system::errno::Errno;
 use crate::system::process;
 
@@ -27,6 +30,20 @@ pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
 pub(crate) unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
     // SAFETY: the caller's.
     alone(|| unsafe { process::setns(file, kind) })
+}
+
+/// Sets something about the process. One that forbids system calls to itself may be killed for those that it does not make itself: what is not
+/// needed to serve what there is, is not done any more.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe extern "C" fn prctl(option: c_int, one: usize, two: usize, three: usize, four: usize) -> c_int {
+    if forbids_calls(option) {
+        evidence::stop();
+        slabs::close();
+    }
+    // SAFETY: the caller's.
+    unsafe { process::prctl(option, [one, two, three, four]) }
 }
 
 fn alone(call: impl FnOnce() -> c_int) -> c_int {

@@ -31,6 +31,7 @@ pub(crate) fn enter(table: &Entries) {
         (&table.mlock2, alterations::mlock2 as *mut c_void),
         (&table.mlockall, locking::mlockall as *mut c_void),
         (&table.prlimit, limits::prlimit as *mut c_void),
+        (&table.prctl, namespaces::prctl as *mut c_void),
         (&table.unshare, namespaces::unshare as *mut c_void),
         (&table.setns, namespaces::setns as *mut c_void),
         (&table.exit, _exit as *mut c_void),

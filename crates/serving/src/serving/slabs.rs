@@ -491,6 +491,10 @@ impl Slabs {
 
     /// Sees how much of free blocks is resident, and says how many bytes.
     fn look_at(&mut self, pages: Range<usize>) -> usize {
+        if is_closed() {
+            // It does not matter any more, and the process may have forbidden the call.
+            return pages.len();
+        }
         let resident = memory::resident(pages.clone()).unwrap_or(pages.len());
         self.density = (7 * self.density + WHOLE * resident / pages.len()) / 8;
         IS_SPARSE.store(self.returned >= FEW && self.density < SPARSE, Ordering::Relaxed);

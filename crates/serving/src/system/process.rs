@@ -167,6 +167,16 @@ pub(crate) fn lock_all(flags: c_int) -> c_int {
     unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int }
 }
 
+/// `prctl`, likewise.
+///
+/// # Safety
+/// As of the C library.
+pub(crate) unsafe fn prctl(option: c_int, arguments: [usize; 4]) -> c_int {
+    let [one, two, three, four] = arguments;
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_prctl, option, one, two, three, four) as c_int }
+}
+
 /// `unshare`, likewise.
 ///
 /// # Safety

@@ -97,6 +97,20 @@ fn what_threads_keep_for_themselves_is_whole_and_goes_back_when_they_end() {
 }
 
 #[test]
+fn a_program_that_forbids_itself_calls_is_not_killed_for_ours() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    let program = sandbox.build("sandboxed", "sandboxed", &[]);
+    // Before the library that serves is opened, and after.
+    for turns_over in [false, true] {
+        let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto");
+        let run = if turns_over { run.env("TURNS_OVER", "1") } else { run };
+        if printed(&run.output()).contains("not allowed") {
+            return lowtide_testing::skip("this user may not filter system calls");
+        }
+    }
+}
+
+#[test]
 fn threads_that_end_soon_take_no_more_than_without() {
     let Some(sandbox) = Sandbox::new() else { return };
     let program = sandbox.build("crowd", "crowd", &[]);

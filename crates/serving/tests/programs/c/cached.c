@@ -65,6 +65,6 @@ int main(int count, char **arguments) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, ends, NULL) == 0 && pthread_join(thread, NULL) == 0);
     }
-    CHECK(resident() < before + 12 * MIB);
+    CHECK(resident() < before + 6 * MIB);
     return 0;
 }
