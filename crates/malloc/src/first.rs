@@ -160,7 +160,7 @@ pub(crate) unsafe extern "C" fn prlimit(
 
 /// A process that forbids system calls to itself may be killed for those that the other library needs.
 pub(crate) unsafe extern "C" fn prctl(option: c_int, one: usize, two: usize, three: usize, four: usize) -> c_int {
-    if forbids_calls(option) {
+    if forbids_calls(option) && opening::has_own_memory() {
         opening::rule_out();
         if opening::is_open() {
             // SAFETY: the caller's; another has the place now.

@@ -58,6 +58,11 @@ pub(crate) fn begin_process() {
     PROCESS.store(process(), Ordering::Relaxed);
 }
 
+/// Whether this process's memory is not another's too, as that of a child of `vfork` is.
+pub(crate) fn has_own_memory() -> bool {
+    PROCESS.load(Ordering::Relaxed) == process()
+}
+
 fn process() -> libc::pid_t {
     // SAFETY: asks for a number.
     unsafe { libc::getpid() }
@@ -109,7 +114,7 @@ fn open() -> bool {
 }
 
 fn begin() -> bool {
-    if PROCESS.load(Ordering::Relaxed) != process() {
+    if !has_own_memory() {
         return false;
     }
     if PHASE.compare_exchange(CLOSED, OPENING, Ordering::SeqCst, Ordering::Relaxed).is_err() {

@@ -111,10 +111,13 @@ impl Record {
         Some(format!("{} {fault} after {:.1} s: {}", self.name, round.wall.as_secs_f64(), last_lines(&round.words)))
     }
 
-    /// Whether it was killed, failed or differed under Lowtide, and not without.
+    /// Whether it was killed, failed or differed under Lowtide, and not without, or not half as often.
     pub(super) fn is_worse(&self) -> bool {
-        (self.lowtide.broken() > 0 && self.plain.broken() == 0)
-            || (self.lowtide.differing > 0 && self.plain.differing == 0)
+        let Self { plain, lowtide, .. } = self;
+        let is_more = |with: u32, without: u32| {
+            u64::from(with) * u64::from(plain.rounds.max(1)) > 2 * u64::from(without) * u64::from(lowtide.rounds)
+        };
+        is_more(lowtide.broken(), plain.broken()) || is_more(lowtide.differing, plain.differing)
     }
 
     /// Its line of the table.

@@ -51,7 +51,7 @@ impl Accounting {
     pub(super) fn take(&mut self, bytes: u64) {
         self.live += bytes;
         self.peak_live = self.peak_live.max(self.live);
-        self.recent.take(self.live + self.planned);
+        self.recent.take(self.live);
     }
 
     pub(super) fn give(&mut self, bytes: u64) {
@@ -84,10 +84,10 @@ impl Accounting {
         peak + (peak as f64 * self.budget.slack(self.slack)) as u64
     }
 
-    /// Whether what is in use and a plan of `height` together come near the most that was in use lately: then the plan needs no other
+    /// Whether what is in use and a plan of `height` together come near the most that was ever in use: then the plan needs no other
     /// memory beside it.
     pub(super) fn covers(&self, height: u64) -> bool {
-        self.live + height >= self.recent.most() / 10 * 9
+        self.live + height >= self.peak_seen.get() / 10 * 9
     }
 
     /// Whether more would be reserved than ever was, with `asked` more, and than is about the most that was in use or would be where
@@ -146,7 +146,9 @@ impl Accounting {
 
     /// Closes a step; `reading` is what calls have cost so far.
     pub(super) fn close(&mut self, reading: Reading) {
-        self.recent.close(self.live + self.planned);
+        // Blocks of a plan come and go without a count: a step that has one uses about as much as the plan has.
+        self.recent.take(self.planned);
+        self.recent.close(self.live);
         self.budget.close(reading);
     }
 
@@ -163,7 +165,6 @@ impl Accounting {
     /// Sets aside `bytes` for the plan that is served.
     pub(super) fn set_planned(&mut self, bytes: u64) {
         self.planned = bytes;
-        self.recent.take(self.live + self.planned);
     }
 
     /// What is in use and reserved, where blocks of the plan have `planned` bytes. Those come and go without a count: the most
@@ -177,5 +178,26 @@ impl Accounting {
             reserved: Bytes::new(self.reserved),
             peak_reserved: Bytes::new(self.peak_reserved),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn steps_that_a_plan_serves_use_what_it_has() {
+        let reading = || Reading::at(Duration::ZERO);
+        let mut accounting = Accounting::new(&ArenaOptions::default(), reading());
+        accounting.set_planned(1 << 30);
+        for _ in 0..100 {
+            accounting.take(1 << 20);
+            accounting.give(1 << 20);
+            accounting.close(reading());
+        }
+        accounting.set_planned(0);
+        assert!(accounting.allowance(0) >= 1 << 30, "free memory of the plan is not given back at once");
     }
 }

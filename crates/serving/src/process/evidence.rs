@@ -54,7 +54,7 @@ pub(crate) fn expect_steps() {
     }
 }
 
-/// The program has asked for so many bytes in large blocks that its threads had kept.
+/// The program has asked for so many bytes in large blocks that slabs had.
 pub(crate) fn add(bytes: u64) {
     ASKED.fetch_add(bytes, Ordering::Relaxed);
 }

@@ -21,11 +21,13 @@ pub(crate) unsafe extern "C" fn prlimit(
     new: *const libc::rlimit64,
     old: *mut libc::rlimit64,
 ) -> c_int {
-    if resource == libc::RLIMIT_AS && is_own(process) {
+    if matches!(resource, libc::RLIMIT_AS | libc::RLIMIT_DATA) && is_own(process) {
         // SAFETY: the caller's: null, or a limit. What is there for another resource is only for the system to read.
-        let limit = unsafe { new.as_ref() };
-        if let Some(limit) = limit {
-            make_room(limit.rlim_cur);
+        let limit = unsafe { new.as_ref() }.map(|limit| limit.rlim_cur);
+        if let Some(limit) = limit.filter(|_| resource == libc::RLIMIT_AS) {
+            make_room(limit);
+        }
+        if limit.is_some_and(|limit| limit != libc::RLIM64_INFINITY) {
             slabs::cut();
         }
     }

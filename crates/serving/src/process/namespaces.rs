@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use lowtide_core::preload::forbids_calls;
 use lowtide_memory::process::Uncancelled;
 
-use crate::process::evidence;
+use crate::process::{evidence, exit};
 use crate::service;
 use crate::serving::slabs;
 use crate::system::errno::Errno;
@@ -38,9 +38,9 @@ pub(crate) unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
 /// # Safety
 /// As of the C library.
 pub(crate) unsafe extern "C" fn prctl(option: c_int, one: usize, two: usize, three: usize, four: usize) -> c_int {
-    if forbids_calls(option) {
+    if forbids_calls(option) && exit::has_own_memory() {
         evidence::stop();
-        slabs::close();
+        slabs::be_quiet();
     }
     // SAFETY: the caller's.
     unsafe { process::prctl(option, [one, two, three, four]) }

@@ -16,7 +16,7 @@ use crate::process::{evidence, exit, lifecycle, start};
 use crate::report::marks::Mark;
 use crate::report::notice::say;
 use crate::report::{faults, marks};
-use crate::serving::large;
+use crate::serving::{large, slabs};
 use crate::settings::Settings;
 use crate::system::process;
 
@@ -59,7 +59,7 @@ struct Large {
     misses: u64,
     peak_live_bytes: u64,
     held_bytes: u64,
-    /// Who served them: `arena`; `underlying` where the arena was not needed; `off` where nobody wants it.
+    /// Who served them: `arena`; `slabs` or `underlying` where the arena was not needed; `off` where nobody wants it.
     by: &'static str,
     /// What was asked for before the arena was made, if it was.
     asked_before_bytes: u64,
@@ -171,6 +171,7 @@ fn served_by() -> &'static str {
     match lifecycle::arena() {
         Some(_) => "arena",
         None if is_off() => "off",
+        None if slabs::are_serving() => "slabs",
         None => "underlying",
     }
 }

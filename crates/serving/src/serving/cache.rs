@@ -120,13 +120,13 @@ pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
         cache.bytes -= size_of_class(class);
         std::mem::replace(&mut bin.blocks[bin.count % SLOTS], ptr::null_mut())
     });
-    cache.asked += bytes;
-    let is_much = cache.asked > COUNTED;
     end(&mut cache.is_busy);
-    if is_much {
+    let block = kept.or_else(|| slabs::take(bytes))?;
+    cache.asked += bytes;
+    if cache.asked > COUNTED {
         count_asked(cache);
     }
-    kept.or_else(|| slabs::take(bytes))
+    Some(block)
 }
 
 /// Has what was asked for counted, of which the arena may be worth making.
@@ -267,7 +267,7 @@ unsafe fn give_pages_back(block: *mut c_void, bytes: usize) {
     let (start, end) = (block as usize + NOTES, block as usize + bytes - OVERHEAD);
     let pages = start.next_multiple_of(page)..end / page * page;
     if !pages.is_empty() {
-        evidence::discarded(pages.len() as u64);
+        evidence::discarded(memory::resident(pages.clone()).unwrap_or(pages.len()) as u64);
         // SAFETY: the caller's: nobody uses what is in these pages any more.
         unsafe { memory::discard(pages) };
     }
@@ -291,7 +291,7 @@ fn begin_cache() -> Option<*mut Cache> {
     if thread::cache() == ENDED || thread::is_inside() {
         return None;
     }
-    if Settings::get().is_some_and(|settings| settings.arena_use == ArenaUse::Never) {
+    if Settings::get().is_none_or(|settings| settings.arena_use == ArenaUse::Never || settings.is_heap_huge) {
         thread::set_cache(ENDED);
         return None;
     }
@@ -341,7 +341,7 @@ extern "C" fn end_cache(cache: *mut c_void) {
 
 /// Gives back all that a cache has, and the cache.
 fn give_back(cache: *mut Cache) {
-    // SAFETY: the cache was made by `begin_cache`, and nobody knows of it any more.
+    // SAFETY: the cache was made by `make_cache`, and nobody knows of it any more.
     unsafe {
         empty(&mut *cache);
         SHARES.fetch_sub((*cache).shares, Ordering::Relaxed);

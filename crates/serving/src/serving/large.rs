@@ -151,6 +151,9 @@ pub(crate) unsafe extern "C" fn resize_in_slab(block: *mut c_void, bytes: usize)
             return block;
         }
         let new = if bytes < old { exports::malloc(bytes) } else { underlying::malloc(bytes) };
+        if new.is_null() && bytes < old {
+            return block;
+        }
         if !new.is_null() {
             ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), old.min(bytes));
             cache::put(block);

@@ -2,7 +2,7 @@
 //! each of these, splits and joins them, and so touches ever other pages; here a block of a class is handed out again as it is.
 //!
 //! A slab is a stretch of addresses that is cut into blocks of one class. Its pages come from the system as they are touched. Free blocks whose
-//! pages are resident are handed out before others, lowest addresses first, also for requests of the next smaller classes; beyond an eighth of
+//! pages are resident are handed out before others, lowest addresses first, also for requests of the next smaller classes; beyond a part of
 //! what is in use, pages of free blocks go back to the system, highest addresses first. How much of a free block is resident is looked up now
 //! and then: many programs touch little of what they ask for.
 //!
@@ -14,7 +14,9 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use lowtide_memory::system::files::huge_pages::{HugePages, Mode};
 
 use crate::process::{alterations, evidence, lifecycle};
 use crate::report::notice::give_up;
@@ -22,6 +24,7 @@ use crate::serving::cache;
 use crate::serving::classes::{CLASSES, class_of, size_of_class};
 use crate::serving::deferred::Deferred;
 use crate::serving::thread::Inside;
+use crate::system::errno::Errno;
 use crate::system::{memory, process};
 
 /// The bytes of a slab, which has no more blocks than a word has bits.
@@ -35,7 +38,7 @@ pub(crate) const ALIGN: usize = 4 << 10;
 /// How many slabs there are addresses for.
 const SLABS: usize = 1 << 14;
 
-/// A request takes a free block of its class, or else of so many larger ones: a quarter of the block is lost at most.
+/// A request takes a free block of its class, or else of one of so many larger classes.
 pub(crate) const HIGHER: usize = 2;
 
 /// This part of what is in use may be resident in free blocks, and this much in any case: where blocks are touched densely, and where they are not.
@@ -43,10 +46,11 @@ const DENSE_PART: usize = 16;
 const SPARSE_PART: usize = 4;
 const LEAST_FREE: usize = 1 << 20;
 
-/// How much of a block is resident is looked up for one of so many that come back; for more of the first ones. Until so many are back, slabs are
-/// on trial: one of so many requests is served, so that little is lost where slabs do not suit the program.
+/// How much of a block is resident is looked up for one of so many that come back, and of so many at first.
 const LOOKED_AT: usize = 64;
 const LOOKED_AT_FIRST: usize = 4;
+/// Until so many blocks have come back, slabs are on trial: one of so many requests is served, so that little is lost where they do not suit the
+/// program.
 const TRIAL: usize = 512;
 pub(crate) const TRIED: usize = 8;
 /// Before so many are back, nothing is known.
@@ -59,6 +63,13 @@ const SPARSE: usize = WHOLE / 8 * 3;
 const WINDOW: usize = 8 << 20;
 const PURGED_PART: usize = 64;
 
+/// Where all but one of so many who come here find another thread, glibc does better too: it has several heaps. While slabs are on trial threads keep
+/// nothing for themselves, and it is not counted.
+const CONTENDED_OF: usize = 16;
+
+/// How many runs of free blocks go back to the system at a time: a thread that frees one waits for them.
+const RUNS_AT_ONCE: usize = 16;
+
 /// What all of a block is, in the unit of [`Slabs::density`].
 const WHOLE: usize = 1 << 10;
 
@@ -69,7 +80,13 @@ static LENGTH: AtomicUsize = AtomicUsize::new(0);
 static CLASS: [AtomicU8; SLABS] = [const { AtomicU8::new(0) }; SLABS];
 /// Whether no new blocks come from here.
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
-/// Whether programs touch little of their blocks.
+/// Whether glibc's blocks have huge pages without asking, which is better where all of them is touched.
+static ARE_HUGE: AtomicBool = AtomicBool::new(false);
+/// Whether nothing may be asked of the system: what there is serves on.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+/// Whether free blocks may be locked.
+static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+/// Whether the program touches little of its blocks.
 static IS_SPARSE: AtomicBool = AtomicBool::new(false);
 /// Whether it is not known yet whether slabs suit the program.
 static IS_ON_TRIAL: AtomicBool = AtomicBool::new(true);
@@ -84,7 +101,7 @@ static DEFERRED: Deferred = Deferred::new();
 struct Slab {
     number: usize,
     /// Its free blocks: those with pages, and those without.
-    used: u128,
+    touched: u128,
     clean: u128,
 }
 
@@ -92,34 +109,40 @@ struct Slab {
 struct Class {
     slabs: Vec<Slab>,
     /// No slab before these has a free block, with pages or without.
-    first_used: usize,
+    first_touched: usize,
     first_clean: usize,
     /// How many free blocks have pages.
-    used: usize,
+    touched: usize,
 }
 
 struct Slabs {
     classes: [Class; CLASSES],
     /// Which of its class a slab is.
-    places: Vec<usize>,
+    positions: Vec<usize>,
     /// Bytes of blocks that are handed out, and of free blocks that may have pages.
     live: usize,
     blocks: usize,
-    used: usize,
+    touched: usize,
     /// The most that both were together.
     most: usize,
     /// How much of a free block is resident, as seen lately, and how many have come back.
     density: usize,
     returned: usize,
-    /// Bytes that have come back, and resident ones that went back to the system, since these were last compared.
+    /// Since these were last compared: bytes that have come back, resident ones that went back to the system, how often a thread was here, and
+    /// how often it found another.
     recent: usize,
     purged: usize,
+    entered: usize,
+    contended: usize,
+    /// Whether there may be another slab.
+    may_open: bool,
 }
 
 /// Whether the block is one of these.
 #[inline]
 pub(crate) fn owns(block: *const c_void) -> bool {
-    (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < LENGTH.load(Ordering::Acquire)
+    let length = LENGTH.load(Ordering::Acquire);
+    (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < length
 }
 
 /// Where they are.
@@ -156,7 +179,12 @@ pub(crate) fn is_closed() -> bool {
     IS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Whether the program touches less than half of its blocks.
+/// Whether there are slabs, and they serve.
+pub(crate) fn are_serving() -> bool {
+    LENGTH.load(Ordering::Relaxed) > 0 && !is_closed()
+}
+
+/// Whether little of the program's blocks is resident.
 pub(crate) fn is_sparse() -> bool {
     IS_SPARSE.load(Ordering::Relaxed)
 }
@@ -165,6 +193,11 @@ pub(crate) fn is_sparse() -> bool {
 #[inline]
 pub(crate) fn is_on_trial() -> bool {
     IS_ON_TRIAL.load(Ordering::Relaxed)
+}
+
+/// Whether pages of free blocks are not needed any more.
+fn is_over() -> bool {
+    is_closed() || lifecycle::serving().is_some()
 }
 
 /// No new blocks come from here any more.
@@ -200,7 +233,13 @@ pub(crate) unsafe fn make_usual(block: *mut c_void) {
 
 /// Gives the pages of all free blocks back, and says how many bytes those had at most.
 pub(crate) fn trim() -> usize {
-    with(|slabs| slabs.purge(0)).unwrap_or(0)
+    with(|slabs| slabs.purge(0, usize::MAX)).unwrap_or(0)
+}
+
+/// From now on nothing is asked of the system.
+pub(crate) fn be_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+    cache::stop_leaving();
 }
 
 /// How many blocks are handed out, and their bytes.
@@ -208,9 +247,10 @@ pub(crate) fn live() -> (usize, usize) {
     with(|slabs| (slabs.blocks, slabs.live)).unwrap_or_default()
 }
 
-/// No new blocks come from here, and what is free cannot be used any more: the system is about to lock all that can.
+/// No new blocks come from here, and what is free cannot be touched any more: the system is about to lock all that can.
 pub(crate) fn close() {
     retire();
+    IS_LOCKED.store(true, Ordering::Relaxed);
     if LENGTH.load(Ordering::Relaxed) > 0 {
         with(Slabs::close);
         cut();
@@ -221,7 +261,7 @@ pub(crate) fn close() {
 pub(crate) fn cut() {
     with(|slabs| {
         let range = range();
-        let end = range.start + slabs.places.len() * SLAB;
+        let end = range.start + slabs.positions.len() * SLAB;
         if end < range.end {
             LENGTH.store(end - range.start, Ordering::Release);
             // SAFETY: nobody has had these addresses.
@@ -236,7 +276,18 @@ fn with<R>(work: impl FnOnce(&mut Slabs) -> R) -> Option<R> {
         return None;
     }
     let inside = Inside::enter()?;
-    let mut slabs = lock();
+    let (mut slabs, is_contended) = match STATE.try_lock() {
+        Ok(slabs) => (slabs, false),
+        Err(TryLockError::Poisoned(slabs)) => (slabs.into_inner(), false),
+        Err(TryLockError::WouldBlock) => {
+            let kept = Errno::keep();
+            let slabs = lock();
+            drop(kept);
+            (slabs, true)
+        }
+    };
+    slabs.entered += 1;
+    slabs.contended += usize::from(is_contended);
     DEFERRED.take(|block| slabs.put(block as usize));
     let result = work(&mut slabs);
     drop(slabs);
@@ -300,6 +351,7 @@ fn begin() -> bool {
         }
         memory::keep_small(base..end);
     }
+    ARE_HUGE.store(HugePages::of_machine().mode() == Some(Mode::Always), Ordering::Relaxed);
     BASE.store(base, Ordering::Relaxed);
     LENGTH.store(end - base, Ordering::Release);
     true
@@ -327,20 +379,20 @@ const fn place(offset: usize, class: usize) -> usize {
 
 impl Class {
     const fn new() -> Self {
-        Self { slabs: Vec::new(), first_used: 0, first_clean: 0, used: 0 }
+        Self { slabs: Vec::new(), first_touched: 0, first_clean: 0, touched: 0 }
     }
 
     /// The slab and the place in it of a free block that has pages.
-    fn take_used(&mut self) -> Option<(usize, usize)> {
-        if self.used == 0 {
+    fn take_touched(&mut self) -> Option<(usize, usize)> {
+        if self.touched == 0 {
             return None;
         }
-        let found = self.slabs.get_mut(self.first_used..)?.iter_mut().position(|slab| slab.used != 0)?;
-        self.first_used += found;
-        let slab = self.slabs.get_mut(self.first_used)?;
-        let place = slab.used.trailing_zeros() as usize;
-        slab.used &= slab.used - 1;
-        self.used -= 1;
+        let found = self.slabs.get_mut(self.first_touched..)?.iter_mut().position(|slab| slab.touched != 0)?;
+        self.first_touched += found;
+        let slab = self.slabs.get_mut(self.first_touched)?;
+        let place = slab.touched.trailing_zeros() as usize;
+        slab.touched &= slab.touched - 1;
+        self.touched -= 1;
         Some((slab.number, place))
     }
 
@@ -363,24 +415,27 @@ impl Slabs {
     const fn new() -> Self {
         Self {
             classes: [const { Class::new() }; CLASSES],
-            places: Vec::new(),
+            positions: Vec::new(),
             live: 0,
             blocks: 0,
-            used: 0,
+            touched: 0,
             most: 0,
             density: WHOLE,
             returned: 0,
             recent: 0,
             purged: 0,
+            entered: 0,
+            contended: 0,
+            may_open: true,
         }
     }
 
     fn take(&mut self, class: usize) -> Option<usize> {
         let higher = class..(class + 1 + HIGHER).min(CLASSES);
-        let used = higher.clone().find_map(|class| Some((class, self.classes.get_mut(class)?.take_used()?)));
-        let (class, (slab, place)) = match used {
+        let touched = higher.clone().find_map(|class| Some((class, self.classes.get_mut(class)?.take_touched()?)));
+        let (class, (slab, place)) = match touched {
             Some((class, found)) => {
-                self.used -= size_of_class(class);
+                self.touched -= size_of_class(class);
                 (class, found)
             }
             None => (class, self.classes.get_mut(class)?.take_clean().or_else(|| self.open(class))?),
@@ -388,7 +443,7 @@ impl Slabs {
         let bytes = size_of_class(class);
         self.live += bytes;
         self.blocks += 1;
-        if let Some(more) = (self.live + self.used).checked_sub(self.most) {
+        if let Some(more) = (self.live + self.touched).checked_sub(self.most) {
             self.most += more;
             cache::replaces(more);
         }
@@ -398,37 +453,38 @@ impl Slabs {
     /// Makes a slab for a class, and takes its first block.
     #[cold]
     fn open(&mut self, class: usize) -> Option<(usize, usize)> {
-        if !begin() {
+        if !self.may_open || IS_QUIET.load(Ordering::Relaxed) || !begin() {
             return None;
         }
-        let number = if let Some(number) = self.abandoned() {
+        let number = if let Some(number) = self.unused_slab() {
             number
         } else {
-            let number = self.places.len();
+            let number = self.positions.len();
             let start = BASE.load(Ordering::Relaxed) + number * SLAB;
             // SAFETY: nobody has had these addresses.
             if (number + 1) * SLAB > range().len() || !unsafe { memory::open(start as *mut c_void, SLAB) } {
+                self.may_open = false;
                 return None;
             }
-            self.places.push(0);
+            self.positions.push(0);
             number
         };
         CLASS[number].store(class as u8, Ordering::Relaxed);
         let slabs = &mut self.classes[class].slabs;
-        self.places[number] = slabs.len();
-        slabs.push(Slab { number, used: 0, clean: all(class) });
+        self.positions[number] = slabs.len();
+        slabs.push(Slab { number, touched: 0, clean: all(class) });
         self.classes[class].take_clean()
     }
 
     /// A slab without blocks or pages, which its class gives up.
-    fn abandoned(&mut self) -> Option<usize> {
-        for (class, Class { slabs, first_used, first_clean, .. }) in self.classes.iter_mut().enumerate() {
+    fn unused_slab(&mut self) -> Option<usize> {
+        for (class, Class { slabs, first_touched, first_clean, .. }) in self.classes.iter_mut().enumerate() {
             let Some(place) = slabs.iter().position(|slab| slab.clean == all(class)) else { continue };
             let number = slabs.swap_remove(place).number;
             if let Some(moved) = slabs.get(place) {
-                self.places[moved.number] = place;
+                self.positions[moved.number] = place;
             }
-            *first_used = 0;
+            *first_touched = 0;
             *first_clean = 0;
             return Some(number);
         }
@@ -440,20 +496,23 @@ impl Slabs {
         let (number, class) = (offset / SLAB, class(block as *const c_void));
         let bytes = size_of_class(class);
         let place = place(offset % SLAB, class);
-        let Some(of_class) = self.places.get(number).copied() else { return accuse(block) };
+        let Some(of_class) = self.positions.get(number).copied() else { return accuse(block) };
         let Some(slab) = self.classes[class].slabs.get_mut(of_class) else { return accuse(block) };
         let bit = 1_u128 << place;
-        if place * bytes != offset % SLAB || all(class) & bit == 0 || (slab.used | slab.clean) & bit != 0 {
+        if place * bytes != offset % SLAB || all(class) & bit == 0 || (slab.touched | slab.clean) & bit != 0 {
             return accuse(block);
         }
-        slab.used |= bit;
+        slab.touched |= bit;
         let class = &mut self.classes[class];
-        class.used += 1;
-        class.first_used = class.first_used.min(of_class);
+        class.touched += 1;
+        class.first_touched = class.first_touched.min(of_class);
         self.live -= bytes;
         self.blocks -= 1;
-        self.used += bytes;
+        self.touched += bytes;
         self.returned += 1;
+        if IS_QUIET.load(Ordering::Relaxed) {
+            return;
+        }
         self.recent += bytes;
         if self.returned.is_multiple_of(if self.returned < TRIAL { LOOKED_AT_FIRST } else { LOOKED_AT }) {
             self.look_at(block..block + bytes);
@@ -463,30 +522,35 @@ impl Slabs {
         }
         if self.returned == TRIAL {
             IS_ON_TRIAL.store(false, Ordering::Relaxed);
+            (self.entered, self.contended) = (0, 0);
+            if !is_sparse() && ARE_HUGE.load(Ordering::Relaxed) {
+                retire();
+            }
         }
-        let may_be_free = match (is_closed() || lifecycle::serving().is_some(), is_sparse()) {
+        let may_be_free = match (is_over(), is_sparse()) {
             (true, _) => 0,
-            (false, true) => (self.live / SPARSE_PART).max(LEAST_FREE),
+            // As much again as may be resident of what is in use, and that twice, is enough in any case.
+            (false, true) => (self.live / SPARSE_PART).min(2 * (self.live / WHOLE * self.density)).max(LEAST_FREE),
             (false, false) => (self.live / DENSE_PART).max(LEAST_FREE),
         };
         if self.resident() > may_be_free {
-            self.purge(may_be_free / 4 * 3);
+            self.purge(may_be_free / 4 * 3, RUNS_AT_ONCE);
         }
     }
 
     /// Whether slabs serve the program well.
     #[cold]
     fn compare(&mut self) {
-        if !is_sparse() && self.purged > self.recent / PURGED_PART {
+        let goes_back = !is_sparse() && self.purged > self.recent / PURGED_PART;
+        if !is_over() && (goes_back || !is_on_trial() && self.contended > self.entered - self.entered / CONTENDED_OF) {
             retire();
         }
-        self.recent = 0;
-        self.purged = 0;
+        (self.recent, self.purged, self.entered, self.contended) = (0, 0, 0, 0);
     }
 
     /// How much of the free blocks is resident.
     fn resident(&self) -> usize {
-        self.used / WHOLE * self.density
+        self.touched / WHOLE * self.density
     }
 
     /// Sees how much of free blocks is resident, and says how many bytes.
@@ -501,47 +565,61 @@ impl Slabs {
         resident
     }
 
-    /// Gives pages of free blocks back until no more than so much is resident in them; says how many bytes the blocks had.
+    /// Gives pages of free blocks back until no more than so much is resident in them, or so many runs of blocks have gone; says how many bytes
+    /// the blocks had.
     #[cold]
-    fn purge(&mut self, most: usize) -> usize {
-        let before = self.used;
-        while self.used > 0 && (most == 0 || self.resident() > most) {
-            let fullest = (0..CLASSES).max_by_key(|&class| self.classes[class].used * size_of_class(class));
+    fn purge(&mut self, most: usize, runs: usize) -> usize {
+        let before = self.touched;
+        for _ in 0..runs {
+            if self.touched == 0 || most > 0 && self.resident() <= most {
+                break;
+            }
+            let fullest = (0..CLASSES).max_by_key(|&class| self.classes[class].touched * size_of_class(class));
             let Some(class) = fullest else { break };
             let bytes = size_of_class(class);
-            let Class { slabs, first_clean, used, .. } = &mut self.classes[class];
-            let Some(at) = slabs.iter().rposition(|slab| slab.used != 0) else { break };
+            let Class { slabs, first_clean, touched, .. } = &mut self.classes[class];
+            let Some(at) = slabs.iter().rposition(|slab| slab.touched != 0) else { break };
             let slab = &mut slabs[at];
             // The highest blocks that lie side by side.
-            let end = MOST - slab.used.leading_zeros() as usize;
-            let count = (slab.used << (MOST - end)).leading_ones() as usize;
+            let end = MOST - slab.touched.leading_zeros() as usize;
+            let count = (slab.touched << (MOST - end)).leading_ones() as usize;
             let bits = (u128::MAX >> (MOST - count)) << (end - count);
-            slab.used &= !bits;
+            slab.touched &= !bits;
             slab.clean |= bits;
-            *used -= count;
+            *touched -= count;
             *first_clean = (*first_clean).min(at);
             let start = BASE.load(Ordering::Relaxed) + slab.number * SLAB + (end - count) * bytes;
             let pages = start..start + count * bytes;
-            self.purged += self.look_at(pages.clone());
-            self.used -= count * bytes;
-            evidence::discarded(pages.len() as u64);
+            let resident = self.look_at(pages.clone());
+            self.purged += resident;
+            self.may_open = true;
+            self.touched -= count * bytes;
+            evidence::discarded(resident as u64);
             // SAFETY: these blocks are free.
-            unsafe { memory::discard(pages) };
+            unsafe {
+                if IS_LOCKED.load(Ordering::Relaxed) {
+                    memory::unlock(pages.clone());
+                }
+                memory::discard(pages);
+            }
         }
-        before - self.used
+        before - self.touched
     }
 
     fn close(&mut self) {
-        self.purge(0);
+        self.purge(0, usize::MAX);
         for (class, Class { slabs, .. }) in self.classes.iter_mut().enumerate() {
             let bytes = size_of_class(class);
             for slab in slabs {
                 let start = BASE.load(Ordering::Relaxed) + slab.number * SLAB;
-                for place in (0..MOST).filter(|place| slab.clean >> place & 1 != 0) {
-                    // SAFETY: this block is free, and is not handed out any more.
-                    unsafe { memory::shut((start + place * bytes) as *mut c_void, bytes) };
+                while slab.clean != 0 {
+                    // Those that lie side by side.
+                    let first = slab.clean.trailing_zeros() as usize;
+                    let count = (slab.clean >> first).trailing_ones() as usize;
+                    slab.clean &= !((u128::MAX >> (MOST - count)) << first);
+                    // SAFETY: these blocks are free, and are not handed out any more.
+                    unsafe { memory::shut((start + first * bytes) as *mut c_void, count * bytes) };
                 }
-                slab.clean = 0;
             }
         }
     }

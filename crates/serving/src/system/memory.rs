@@ -6,7 +6,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ops::Range;
 use std::ptr;
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munlock, munmap};
+
+use super::errno::Errno;
 
 const FRESH: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
 
@@ -117,13 +119,24 @@ pub(crate) unsafe fn keep_small(pages: Range<usize>) {
     let _ = unsafe { madvise(pages.start as *mut c_void, pages.len(), Advice::LinuxNoHugepage) };
 }
 
+/// Lets the system move pages out.
+///
+/// # Safety
+/// The pages are the caller's.
+pub(crate) unsafe fn unlock(pages: Range<usize>) {
+    // SAFETY: the caller's; what is in the pages stays.
+    let _ = unsafe { munlock(pages.start as *mut c_void, pages.len()) };
+}
+
 /// How many bytes of these pages are resident; none where the system does not say, or where they are too many to ask for at once.
 pub(crate) fn resident(pages: Range<usize>) -> Option<usize> {
     let page = page_size();
     let mut are_resident = [0_u8; 1024];
     let are_resident = are_resident.get_mut(..pages.len() / page)?;
+    let kept = Errno::keep();
     // SAFETY: there is a byte for each page, and the pages are only looked at.
     let result = unsafe { libc::syscall(libc::SYS_mincore, pages.start, pages.len(), are_resident.as_mut_ptr()) };
+    drop(kept);
     (result == 0).then(|| are_resident.iter().filter(|&&page| page & 1 != 0).count() * page)
 }
 

@@ -37,6 +37,9 @@ fn a_program_that_touches_little_has_less_memory_and_one_that_touches_all_no_mor
         let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way);
         let [peak, faults] = numbers(&printed(&run.output()));
         // Slabs are tried first, which costs faults once.
+        let by = if way == "sparse" { "slabs" } else { "underlying" };
+        let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way);
+        assert_eq!(run.summary()["large"]["by"], by, "{way}");
         let most = match way {
             "sparse" => [alone[0] * 3 / 4, alone[1]],
             _ => [alone[0] + alone[0] / 8, 2 * alone[1]],

@@ -60,6 +60,7 @@ fn block(summary: &Summary) -> Vec<String> {
     }
     let large = match summary.large.allocations {
         0 if summary.large.by == "off" => "the arena is off for it".to_owned(),
+        0 if summary.large.by == "slabs" => "large blocks came from slabs by size class: many are replaced".to_owned(),
         0 if summary.large.asked_before_bytes >= WORTH => {
             format!("large blocks stayed with {}: few of their pages are faulted in again", summary.below)
         }
@@ -188,6 +189,7 @@ mod tests {
             line("underlying", WORTH)
                 .ends_with("large blocks stayed with glibc: few of their pages are faulted in again")
         );
+        assert!(line("slabs", WORTH).ends_with("large blocks came from slabs by size class: many are replaced"));
         assert!(line("underlying", 1).ends_with("few large blocks"));
         assert!(line("off", 1).ends_with("the arena is off for it"));
         assert!(line("underlying", 0).ends_with("no large blocks"));

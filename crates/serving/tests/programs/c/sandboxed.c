@@ -13,7 +13,7 @@
 int main(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        KILLS(SYS_openat), KILLS(SYS_clone), KILLS(SYS_clone3), KILLS(SYS_mincore),
+        KILLS(SYS_openat), KILLS(SYS_clone), KILLS(SYS_clone3), KILLS(SYS_mincore), KILLS(SYS_madvise),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};

@@ -123,7 +123,7 @@ static void counts(void) {
     CHECK(lowtide_trim && little < most - 38 * MIB);
 }
 
-/* Addresses that nothing lies on go back before they are limited, and from then on blocks are glibc's. */
+/* Addresses that nothing lies on go back before they are limited; before memory is locked, blocks are glibc's again. */
 static void limits(void) {
     struct rlimit limit = {2048 * MIB, RLIM_INFINITY};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
