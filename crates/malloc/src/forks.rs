@@ -1,6 +1,6 @@
 //! Who comes before whom around a fork. Handlers that prepare are called in the reverse order of their registration, and what the program's
-//! handlers wait for may need memory: so this library's are registered before all others. Its constructor comes too late for that, because
-//! libraries that the program is linked with may be loaded before; so it stands in for the function that registers handlers. The underlying
+//! handlers wait for may need memory: so this library's are registered before all others, when the first of those is: it stands in for the
+//! function that registers them. A process in which nobody registers any has none of ours either until it asks for a large block. The underlying
 //! allocator's alone come first, because this library needs memory until it has prepared.
 
 #![cfg_attr(test, allow(unsafe_code, reason = "registers handlers"))]
@@ -24,10 +24,19 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Registers this library's handlers, unless that was done.
+#[inline]
 pub(crate) fn register() {
+    if !IS_REGISTERED.load(Ordering::Relaxed) {
+        register_now();
+    }
+}
+
+#[cold]
+fn register_now() {
     if IS_REGISTERED.swap(true, Ordering::Relaxed) {
         return;
     }
+    opening::begin_process();
     // Its handlers are called after this library's, which need memory and wait for threads that do: so it registers before.
     underlying::begin();
     // SAFETY: the handlers live as long as the program.

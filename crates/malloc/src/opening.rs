@@ -13,7 +13,7 @@ use lowtide_core::preload::{ATTACH, Attach, Opening, SERVING, VERSION, WORTH};
 
 use crate::entries::{self, TABLE};
 use crate::first::{errno, set_errno};
-use crate::{loader, start, underlying};
+use crate::{forks, loader, start, underlying};
 
 const CLOSED: u8 = 0;
 const OPENING: u8 = 1;
@@ -41,6 +41,7 @@ pub(crate) fn is_due(bytes: usize) -> bool {
     }
     // One that is refused is not to count for more than all others.
     let bytes = (bytes as u64).min(WORTH);
+    forks::register();
     ASKED.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes) >= WORTH && open()
 }
 
@@ -60,6 +61,8 @@ pub(crate) fn begin_process() {
 
 /// Whether this process's memory is not another's too, as that of a child of `vfork` is.
 pub(crate) fn has_own_memory() -> bool {
+    // From then on children are known.
+    forks::register();
     PROCESS.load(Ordering::Relaxed) == process()
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use lowtide_core::preload::{ALWAYS, KEPT, RUNNER, SUMMARY, Start};
 
 use crate::entries::{self, TABLE};
-use crate::{forks, opening, thread};
+use crate::{opening, thread};
 
 unsafe extern "C" {
     fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
@@ -49,11 +49,9 @@ extern "C" fn first(count: c_int, arguments: *const *const c_char, variables: *c
         }
         read(variables)
     };
-    opening::begin_process();
-    forks::register();
     // SAFETY: the handler lives as long as the program.
     unsafe { __cxa_at_quick_exit(at_quick_exit, ptr::null_mut()) };
-    if is_wanted || opening::may_not_be_found_later() {
+    if is_wanted {
         opening::at_start();
     }
 }
@@ -78,10 +76,10 @@ pub(crate) fn found(asked: u64, is_new: bool) -> Start {
     }
 }
 
-/// Keeps the variables of interest, and says whether the library that serves is wanted at once: where the arena is, and where a summary is
-/// wanted whatever the program does.
+/// Keeps the variables of interest, and says whether the library that serves is wanted at once: where the arena is, where a summary is
+/// wanted whatever the program does, and where the library would not be found later.
 unsafe fn read(variables: *const *const c_char) -> bool {
-    let (mut wants_arena, mut wants_summary, mut is_runners) = (false, false, true);
+    let (mut wants_arena, mut wants_summary, mut is_runners, mut may_move) = (false, false, true, false);
     let mut place = variables;
     // SAFETY: the caller's: a null is behind the last.
     unsafe {
@@ -99,11 +97,31 @@ unsafe fn read(variables: *const *const c_char) -> bool {
                 if !runner.is_null() {
                     is_runners = number(runner) == i64::from(libc::getppid());
                 }
+            } else {
+                let libraries = behind(variable, "LD_PRELOAD=");
+                may_move |= !libraries.is_null() && has_relative(libraries);
             }
             place = place.add(1);
         }
     }
-    wants_arena || wants_summary && is_runners
+    wants_arena || wants_summary && is_runners || may_move && opening::may_not_be_found_later()
+}
+
+/// Whether a list of libraries has one whose name may depend on the folder that the process is in.
+unsafe fn has_relative(list: *const u8) -> bool {
+    let (mut place, mut is_start) = (list, true);
+    // SAFETY: the caller's: a zero is behind the last byte.
+    unsafe {
+        while *place != 0 {
+            let is_separator = *place == b':' || *place == b' ';
+            if is_start && !is_separator && *place != b'/' {
+                return true;
+            }
+            is_start = is_separator;
+            place = place.add(1);
+        }
+    }
+    false
 }
 
 /// What is in `text` behind `start`; null where it begins otherwise.
@@ -162,6 +180,14 @@ mod tests {
         // SAFETY: texts with a zero behind them.
         let of = |text: &std::ffi::CStr| unsafe { number(text.as_ptr().cast()) };
         assert_eq!((of(c"12345"), of(c"1a"), of(c"99999999999999999999999"), of(c"-1")), (12345, -1, -1, -1));
+    }
+
+    #[test]
+    fn a_name_without_a_folder_is_found() {
+        // SAFETY: texts with a zero behind them.
+        let has = |text: &std::ffi::CStr| unsafe { has_relative(text.as_ptr().cast()) };
+        assert!(has(c"./liblowtide_malloc.so") && !has(c"/l/liblowtide_malloc.so"));
+        assert!(has(c"/a.so:b.so") && !has(c"/a.so: /b.so:") && !has(c""));
     }
 
     #[test]
