@@ -64,9 +64,14 @@ static TRIM: Entry = Entry::new();
 /// Whether it is glibc.
 static GLIBC: AtomicBool = AtomicBool::new(false);
 
+/// Whether it is glibc, and only its own blocks come to it.
+static PLAIN: AtomicBool = AtomicBool::new(false);
+
 /// Lets it be known who it is. Nothing of this library allocates before.
 pub(crate) fn enter(underlying: &Underlying) {
     GLIBC.store(underlying.is_glibc, Ordering::Relaxed);
+    // Elsewhere glibc may tag addresses, so that what precedes a block is out of reach.
+    PLAIN.store(cfg!(target_arch = "x86_64") && underlying.is_glibc, Ordering::Relaxed);
     loader::enter(underlying.next);
     early::enter(underlying.early..underlying.early + underlying.early_bytes);
     for (entry, function) in [
@@ -87,6 +92,7 @@ pub(crate) fn enter(underlying: &Underlying) {
 
 /// From now on `free` and `realloc` look out for blocks that the underlying allocator does not know.
 pub(crate) fn look_out() {
+    PLAIN.store(false, Ordering::Relaxed);
     FREE.set(checked_free as Free as *mut c_void);
     REALLOC.set(checked_realloc as Realloc as *mut c_void);
 }
@@ -146,8 +152,7 @@ pub(crate) unsafe fn usable(block: *mut c_void) -> usize {
 /// Whether it is glibc, and only its own blocks come to it.
 #[inline]
 pub(crate) fn is_plain_glibc() -> bool {
-    // Elsewhere glibc may tag addresses, so that what precedes a block is out of reach.
-    cfg!(target_arch = "x86_64") && is_glibc() && ptr::eq(FREE.get(), REAL_FREE.get())
+    PLAIN.load(Ordering::Relaxed)
 }
 
 /// The mapping that is the block's alone; none where it shares one, or where only the underlying allocator knows.
