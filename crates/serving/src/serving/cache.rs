@@ -1,6 +1,6 @@
 //! Blocks that this thread has freed last, for its next ones of about their size, while the arena does not serve. They are of [`slabs`], and go back
 //! there when the thread ends, when memory is trimmed and when the thread has more than its share. A thread that replaces many blocks of 32 KiB to
-//! 1 MiB has such a cache, and its blocks are glibc's until then.
+//! 8 MiB has such a cache, and its blocks are glibc's until then.
 //!
 //! A thread's blocks are its own: nothing here is shared, and nothing waits.
 
@@ -17,9 +17,9 @@ use lowtide_core::options::ArenaUse;
 
 use crate::process::{evidence, lifecycle};
 use crate::report::notice::give_up;
-use crate::serving::classes::{CLASSES, LARGEST, class_of, size_of_class};
+use crate::serving::classes::{CLASSES, Kind, LARGEST, class_of, size_of_class};
 use crate::serving::large::LARGE;
-use crate::serving::slabs::HIGHER;
+use crate::serving::slabs::{HIGHER, Phase};
 use crate::serving::{slabs, thread, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
@@ -69,8 +69,8 @@ pub(crate) struct Cache {
     /// How many shares of what all threads may keep are this one's, and how many blocks it has freed since it had the last.
     shares: usize,
     freed: usize,
-    /// How often a block was asked for while slabs were on trial.
-    tried: usize,
+    /// How often a block of each kind was asked for while slabs were on trial.
+    tried: [usize; Kind::ALL.len()],
     /// What was asked for since it was last counted.
     asked: usize,
     /// Which bins have a block, a bit each.
@@ -103,25 +103,30 @@ pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
     let cache = known()?;
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     let cache = unsafe { cache.as_mut().filter(|cache| !cache.is_busy)? };
-    if slabs::is_on_trial() {
-        cache.tried = cache.tried.wrapping_add(1);
-        if !cache.tried.is_multiple_of(slabs::TRIED) {
-            return None;
+    let class = class_of(bytes);
+    match slabs::phase(class) {
+        Phase::Serving => {}
+        Phase::OnTrial => {
+            let tried = &mut cache.tried[Kind::of(class) as usize];
+            *tried = tried.wrapping_add(1);
+            if !tried.is_multiple_of(slabs::TRIED) {
+                return None;
+            }
         }
+        Phase::Closed => return None,
     }
     begin(&mut cache.is_busy);
-    let class = class_of(bytes);
     // Which of them has a block cannot be predicted, so nothing branches on it.
     let filled = cache.filled >> class & ((1 << (HIGHER + 1)) - 1);
-    let class = class + filled.trailing_zeros() as usize;
-    let kept = cache.bins.get_mut(class).filter(|_| filled != 0).map(|bin| {
+    let found = class + filled.trailing_zeros() as usize;
+    let kept = cache.bins.get_mut(found).filter(|_| filled != 0).map(|bin| {
         bin.count -= 1;
-        cache.filled &= !(u64::from(bin.count == 0) << class);
-        cache.bytes -= size_of_class(class);
+        cache.filled &= !(u64::from(bin.count == 0) << found);
+        cache.bytes -= size_of_class(found);
         std::mem::replace(&mut bin.blocks[bin.count % SLOTS], ptr::null_mut())
     });
     end(&mut cache.is_busy);
-    let block = kept.or_else(|| slabs::take(bytes))?;
+    let block = kept.or_else(|| slabs::take(class))?;
     cache.asked += bytes;
     if cache.asked > COUNTED {
         count_asked(cache);
@@ -153,17 +158,20 @@ pub(crate) unsafe fn put(block: *mut c_void) {
 
 /// Keeps a block of a slab, where there is room for it.
 fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
-    if lifecycle::serving().is_some() || slabs::is_closed() || slabs::is_on_trial() {
+    let class = slabs::class(block);
+    if lifecycle::serving().is_some() || slabs::phase(class) != Phase::Serving {
         empty(cache);
         return false;
     }
     begin(&mut cache.is_busy);
-    let class = slabs::class(block);
     let size = size_of_class(class);
-    let has_room = has_room(cache, size);
+    let has_room = has_room(cache, class);
     let is_kept = cache.bins.get_mut(class).is_some_and(|bin| {
-        // All are compared at once, because how many there are cannot be predicted.
-        if bin.blocks.iter().filter(|&&kept| kept == block).count() > 0 {
+        // All are compared, because how many there are cannot be predicted; one by one, because the processor waits where it reads several at
+        // once that were written one by one.
+        // SAFETY: a place of the array.
+        let is_kept = bin.blocks.iter().fold(false, |is_kept, place| is_kept | (unsafe { ptr::read_volatile(place) } == block));
+        if is_kept {
             give_up(format_args!("free(): double free of the block at {block:p}"));
         }
         let is_kept = has_room && bin.count < SLOTS;
@@ -224,13 +232,14 @@ pub(crate) fn stop_leaving() {
     LEFT.store(0, Ordering::Relaxed);
 }
 
-/// Whether a cache may have so many bytes more.
-fn has_room(cache: &mut Cache, bytes: usize) -> bool {
+/// Whether a cache may have another block of a class.
+fn has_room(cache: &mut Cache, class: usize) -> bool {
+    let bytes = size_of_class(class);
     cache.freed += 1;
     if cache.bytes + bytes <= cache.shares * SHARE {
         return true;
     }
-    let most = if slabs::is_sparse() { SPARSE } else { DENSE };
+    let most = if slabs::is_sparse(class) { SPARSE } else { DENSE };
     let one_more = |shares: usize| (shares < most.of_all / SHARE).then_some(shares + 1);
     if cache.freed < SHORT_LIVED
         || cache.shares >= most.of_thread / SHARE
@@ -312,7 +321,7 @@ fn make_cache() -> Option<*mut Cache> {
         bytes: 0,
         shares: 0,
         freed: SHORT_LIVED,
-        tried: 0,
+        tried: [0; Kind::ALL.len()],
         asked: 0,
         filled: 0,
         bins: [Bin { count: 0, blocks: [ptr::null_mut(); SLOTS] }; CLASSES],

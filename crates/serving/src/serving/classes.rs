@@ -1,24 +1,52 @@
-//! Size classes of large blocks: eight between two powers of two, so that no more than an eighth of a block is lost.
+//! Size classes of large blocks: eight between two powers of two up to 1 MiB, so that no more than an eighth of a block is lost, and four above,
+//! where blocks are sparse and what is lost is addresses.
 
 use crate::serving::large::LARGE;
 
 /// The largest blocks that have a class.
-pub(crate) const LARGEST: usize = 1 << 20;
+pub(crate) const LARGEST: usize = 8 << 20;
 
-/// Sizes between two powers of two are divided into so many classes.
+/// From here on there are fewer classes.
+const FINEST: usize = 1 << 20;
+
+/// Sizes between two powers of two are divided into so many classes, below [`FINEST`] and above.
 const STEPS: usize = 8;
-/// How many classes there are.
-pub(crate) const CLASSES: usize = STEPS * (LARGEST / LARGE).ilog2() as usize + 1;
+const COARSE_STEPS: usize = 4;
+
+/// The first classes, up to [`FINEST`], and all.
+const FINE: usize = STEPS * (FINEST / LARGE).ilog2() as usize + 1;
+pub(crate) const CLASSES: usize = FINE + COARSE_STEPS * (LARGEST / FINEST).ilog2() as usize;
 
 /// All classes' sizes are multiples of this.
 const UNIT: usize = LARGE / STEPS;
+
+/// What is judged by itself, because a program that fills its blocks of one kind may touch little of those of another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Kind {
+    /// Up to 1 MiB.
+    Large,
+    /// Above.
+    Larger,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 2] = [Self::Large, Self::Larger];
+
+    /// That of a class.
+    #[inline]
+    pub(crate) const fn of(class: usize) -> Self {
+        if class < FINE { Self::Large } else { Self::Larger }
+    }
+}
 
 static SIZES: [usize; CLASSES] = {
     let mut sizes = [0; CLASSES];
     let mut class = 0;
     while class < CLASSES {
-        let power = LARGE << (class / STEPS);
-        sizes[class] = power + class % STEPS * (power / STEPS);
+        let (least, class_above, steps) =
+            if class < FINE { (LARGE, class, STEPS) } else { (FINEST, class - FINE + 1, COARSE_STEPS) };
+        let power = least << (class_above / steps);
+        sizes[class] = power + class_above % steps * (power / steps);
         class += 1;
     }
     sizes
@@ -60,7 +88,9 @@ mod tests {
             let size = size_of_class(class);
             assert_eq!((class_of(size), class_of(size + 1)), (class, class + 1), "{size}");
             let next = size_of_class(class + 1);
-            assert!(size < next && (next - size) * STEPS <= size, "no more than an eighth is lost");
+            let steps = if next <= FINEST { STEPS } else { COARSE_STEPS };
+            assert!(size < next && (next - size) * steps <= size, "no more than an eighth or a fourth is lost");
+            assert_eq!(Kind::of(class) == Kind::Large, size <= FINEST);
         }
         assert_eq!((size_of_class(0), size_of_class(CLASSES - 1)), (LARGE, LARGEST));
         assert_eq!((class_of(0), class_of(LARGE), class_of(LARGEST)), (0, 0, CLASSES - 1));

@@ -1,5 +1,6 @@
-//! Blocks of 32 KiB to 1 MiB by size class, for programs that replace many of them while the arena does not serve. glibc searches its lists for
-//! each of these, splits and joins them, and so touches ever other pages; here a block of a class is handed out again as it is.
+//! Blocks of 32 KiB to 8 MiB by size class, for programs that replace many of them while the arena does not serve. glibc searches its lists for
+//! each of these, splits and joins them, and so touches ever other pages; here a block of a class is handed out again as it is. Blocks above
+//! 1 MiB are served where the program touches little of them, and only then.
 //!
 //! A slab is a stretch of addresses that is cut into blocks of one class. Its pages come from the system as they are touched. Free blocks whose
 //! pages are resident are handed out before others, lowest addresses first, also for requests of the next smaller classes; beyond a part of
@@ -11,6 +12,7 @@
 #![expect(unsafe_code, reason = "hands out pages of its own")]
 
 mod state;
+mod suitability;
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -20,25 +22,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use lowtide_memory::system::files::huge_pages::{HugePages, Mode};
 
-use crate::process::{alterations, lifecycle};
+use crate::process::alterations;
 use crate::serving::cache;
-use crate::serving::classes::{class_of, size_of_class};
+use crate::serving::classes::{Kind, size_of_class};
 use crate::serving::deferred::Deferred;
 use crate::serving::thread::Inside;
 use crate::system::errno::Errno;
 use crate::system::{memory, process};
 use state::Slabs;
+pub(crate) use suitability::Phase;
+use suitability::Standing;
 
-/// The bytes of a slab, which has no more blocks than a word has bits.
-const SLAB: usize = 4 << 20;
+/// The addresses of slabs are handed out in pieces of so many bytes.
+const PIECE: usize = 4 << 20;
+/// How many pieces a slab of larger blocks has. A slab has no more blocks than a word has bits.
+const PIECES_OF_LARGER: usize = 4;
 const MOST: usize = 128;
-const _: () = assert!(SLAB / size_of_class(0) <= MOST);
+const _: () = assert!(PIECE / size_of_class(0) <= MOST);
 
 /// What blocks begin at multiples of.
 pub(crate) const ALIGN: usize = 4 << 10;
 
-/// How many slabs there are addresses for.
-const SLABS: usize = 1 << 14;
+/// How many pieces there are.
+const PIECES: usize = 1 << 14;
 
 /// A request takes a free block of its class, or else of one of so many larger classes.
 pub(crate) const HIGHER: usize = 2;
@@ -49,20 +55,14 @@ pub(crate) const TRIED: usize = 8;
 /// Where the slabs are; no bytes before there are any.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// The class of each slab.
-static CLASS: [AtomicU8; SLABS] = [const { AtomicU8::new(0) }; SLABS];
-/// Whether no new blocks come from here.
-static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+/// The class of the blocks of each piece.
+static CLASS: [AtomicU8; PIECES] = [const { AtomicU8::new(0) }; PIECES];
 /// Whether glibc's blocks have huge pages without asking, which is better where all of them is touched.
 static ARE_HUGE: AtomicBool = AtomicBool::new(false);
 /// Whether nothing may be asked of the system: what there is serves on.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 /// Whether free blocks may be locked.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
-/// Whether the program touches little of its blocks.
-static IS_SPARSE: AtomicBool = AtomicBool::new(false);
-/// Whether it is not known yet whether slabs suit the program.
-static IS_ON_TRIAL: AtomicBool = AtomicBool::new(true);
 /// Whether the lock may be held by a thread that is gone: what is freed from now on stays where it is.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
@@ -87,8 +87,8 @@ pub(crate) fn range() -> Range<usize> {
 /// The class of a block.
 #[inline]
 pub(crate) fn class(block: *const c_void) -> usize {
-    let slab = (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) / SLAB;
-    CLASS.get(slab).map_or(0, |class| usize::from(class.load(Ordering::Relaxed)))
+    let piece = (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) / PIECE;
+    CLASS.get(piece).map_or(0, |class| usize::from(class.load(Ordering::Relaxed)))
 }
 
 /// The bytes of a block.
@@ -96,46 +96,41 @@ pub(crate) fn size(block: *const c_void) -> usize {
     size_of_class(class(block))
 }
 
-/// A block for `bytes`, which are no more than a class has.
+/// A block of a class.
 #[inline(never)]
-pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
-    if is_closed() {
+pub(crate) fn take(class: usize) -> Option<*mut c_void> {
+    if phase(class) == Phase::Closed {
         return None;
     }
-    with(|slabs| slabs.take(class_of(bytes))).flatten().map(|block| block as *mut c_void)
+    with(|slabs| slabs.take(class)).flatten().map(|block| block as *mut c_void)
 }
 
-/// Whether no new blocks come from here.
+/// Whether blocks of a class come from here.
 #[inline]
-pub(crate) fn is_closed() -> bool {
-    IS_CLOSED.load(Ordering::Relaxed)
+pub(crate) fn phase(class: usize) -> Phase {
+    Standing::of(Kind::of(class)).phase()
 }
 
-/// Whether there are slabs, and they serve.
+/// Whether there are slabs, and they serve all blocks of a kind.
 pub(crate) fn are_serving() -> bool {
-    LENGTH.load(Ordering::Relaxed) > 0 && !is_closed()
+    LENGTH.load(Ordering::Relaxed) > 0 && Kind::ALL.iter().any(|&kind| Standing::of(kind).phase() == Phase::Serving)
 }
 
-/// Whether little of the program's blocks is resident.
-pub(crate) fn is_sparse() -> bool {
-    IS_SPARSE.load(Ordering::Relaxed)
+/// Whether little of the program's blocks of a class is resident.
+pub(crate) fn is_sparse(class: usize) -> bool {
+    Standing::of(Kind::of(class)).is_sparse()
 }
 
-/// Whether few blocks are to come from here, because it is not known yet whether slabs suit the program.
-#[inline]
-pub(crate) fn is_on_trial() -> bool {
-    IS_ON_TRIAL.load(Ordering::Relaxed)
-}
-
-/// Whether pages of free blocks are not needed any more.
-fn is_over() -> bool {
-    is_closed() || lifecycle::serving().is_some()
-}
-
-/// No new blocks come from here any more.
-fn retire() {
-    IS_CLOSED.store(true, Ordering::Relaxed);
+/// No new blocks of a kind come from here any more.
+fn retire(kind: Kind) {
+    Standing::of(kind).close();
     cache::stop_leaving();
+}
+
+fn retire_all() {
+    for kind in Kind::ALL {
+        retire(kind);
+    }
 }
 
 /// Takes a block back.
@@ -165,7 +160,7 @@ pub(crate) unsafe fn make_usual(block: *mut c_void) {
 
 /// Gives the pages of all free blocks back, and says how many bytes those had at most.
 pub(crate) fn trim() -> usize {
-    with(|slabs| slabs.purge(0, usize::MAX)).unwrap_or(0)
+    with(Slabs::purge_all).unwrap_or(0)
 }
 
 /// From now on nothing is asked of the system.
@@ -176,12 +171,12 @@ pub(crate) fn be_quiet() {
 
 /// How many blocks are handed out, and their bytes.
 pub(crate) fn live() -> (usize, usize) {
-    with(|slabs| (slabs.blocks, slabs.live)).unwrap_or_default()
+    with(|slabs| (slabs.blocks, slabs.live())).unwrap_or_default()
 }
 
 /// No new blocks come from here, and what is free cannot be touched any more: the system is about to lock all that can.
 pub(crate) fn close() {
-    retire();
+    retire_all();
     IS_LOCKED.store(true, Ordering::Relaxed);
     if LENGTH.load(Ordering::Relaxed) > 0 {
         with(Slabs::close);
@@ -193,7 +188,7 @@ pub(crate) fn close() {
 pub(crate) fn cut() {
     with(|slabs| {
         let range = range();
-        let end = range.start + slabs.positions.len() * SLAB;
+        let end = range.start + slabs.pieces() * PIECE;
         if end < range.end {
             LENGTH.store(end - range.start, Ordering::Release);
             // SAFETY: nobody has had these addresses.
@@ -257,7 +252,9 @@ pub(crate) fn thaw() {
 /// In a forked child whose lock nobody can have: what is there stays as it is.
 pub(crate) fn abandon() {
     IS_LOST.store(true, Ordering::Relaxed);
-    IS_CLOSED.store(true, Ordering::Relaxed);
+    for kind in Kind::ALL {
+        Standing::of(kind).close();
+    }
 }
 
 /// Addresses for all slabs; false where there are none to be had, or where they are limited.
@@ -265,14 +262,14 @@ fn begin() -> bool {
     if LENGTH.load(Ordering::Relaxed) > 0 {
         return true;
     }
-    // One slab more than needed, so that the first can begin at a multiple.
-    let bytes = (SLABS + 1) * SLAB;
+    // One piece more than needed, so that the first can begin at a multiple.
+    let bytes = (PIECES + 1) * PIECE;
     let Some(mapped) = (!process::is_limited()).then(|| memory::reserve(bytes)).flatten() else {
-        retire();
+        retire_all();
         return false;
     };
-    let base = mapped.next_multiple_of(SLAB);
-    let end = base + SLABS * SLAB;
+    let base = mapped.next_multiple_of(PIECE);
+    let end = base + PIECES * PIECE;
     // SAFETY: nobody knows these addresses.
     unsafe {
         if base > mapped {

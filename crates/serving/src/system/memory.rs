@@ -128,16 +128,21 @@ pub(crate) unsafe fn unlock(pages: Range<usize>) {
     let _ = unsafe { munlock(pages.start as *mut c_void, pages.len()) };
 }
 
-/// How many bytes of these pages are resident; none where the system does not say, or where they are too many to ask for at once.
+/// How many bytes of these pages are resident; none where the system does not say.
 pub(crate) fn resident(pages: Range<usize>) -> Option<usize> {
     let page = page_size();
     let mut are_resident = [0_u8; 1024];
-    let are_resident = are_resident.get_mut(..pages.len() / page)?;
     let kept = Errno::keep();
-    // SAFETY: there is a byte for each page, and the pages are only looked at.
-    let result = unsafe { libc::syscall(libc::SYS_mincore, pages.start, pages.len(), are_resident.as_mut_ptr()) };
+    let counts = pages.clone().step_by(are_resident.len() * page).map(|start| {
+        let bytes = (pages.end - start).min(are_resident.len() * page);
+        // SAFETY: there is a byte for each page, and the pages are only looked at.
+        let result = unsafe { libc::syscall(libc::SYS_mincore, start, bytes, are_resident.as_mut_ptr()) };
+        let are_resident = are_resident.get(..bytes / page).filter(|_| result == 0)?;
+        Some(are_resident.iter().filter(|&&page| page & 1 != 0).count())
+    });
+    let count: Option<usize> = counts.sum();
     drop(kept);
-    (result == 0).then(|| are_resident.iter().filter(|&&page| page & 1 != 0).count() * page)
+    count.map(|count| count * page)
 }
 
 /// Gives pages the protection and the advice back that new ones have, and lets the system move them out. With `are_joined` they are to be huge.

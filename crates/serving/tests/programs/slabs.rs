@@ -32,16 +32,17 @@ fn a_program_that_touches_little_has_less_memory_and_one_that_touches_all_no_mor
         let words: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
         words.try_into().unwrap()
     };
-    for way in ["sparse", "dense"] {
+    for way in ["sparse", "dense", "larger", "mixed"] {
         let alone = numbers(&printed(&sandbox.program_at(&program).arg(way).output_alone()));
         let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way);
         let [peak, faults] = numbers(&printed(&run.output()));
         // Slabs are tried first, which costs faults once.
-        let by = if way == "sparse" { "slabs" } else { "underlying" };
+        let by = if way == "dense" { "underlying" } else { "slabs" };
         let run = sandbox.program_at(&program).env("LOWTIDE_ARENA", "auto").arg(way);
         assert_eq!(run.summary()["large"]["by"], by, "{way}");
         let most = match way {
             "sparse" => [alone[0] * 3 / 4, alone[1]],
+            "larger" => [alone[0] / 2, alone[1]],
             _ => [alone[0] + alone[0] / 8, 2 * alone[1]],
         };
         assert!(peak <= most[0] && faults <= most[1], "{way}: {peak} KiB, {faults} faults, and not {alone:?}");

@@ -1,5 +1,5 @@
 /* Blocks of slabs, where there is no arena: what is promised of every block holds for them, and is measured for a program that replaces
-   blocks at random, of which it touches little ("sparse") or all ("dense"). */
+   blocks at random, of which it touches little ("sparse", and "larger" of larger blocks too), all ("dense"), or all of the larger ones ("mixed"). */
 #include "check.h"
 #include "lowtide.h"
 #include <sys/mman.h>
@@ -15,20 +15,21 @@ static unsigned long next(void) {
     return state;
 }
 
-/* From 32 KiB to 512 KiB, all magnitudes alike. */
-static size_t size(void) {
-    size_t least = 32 * KIB << next() % 4;
+/* From 32 KiB on, all magnitudes alike. */
+static size_t size(int magnitudes) {
+    size_t least = 32 * KIB << next() % magnitudes;
     return least + next() % least;
 }
 
-static void measure(int is_dense) {
+/* Blocks of less than `dense_from` are sparse. */
+static void measure(int count, int turns, int magnitudes, size_t dense_from) {
     static char *blocks[BLOCKS];
-    for (int turn = 0; turn < TURNS; turn++) {
-        char **place = &blocks[next() % BLOCKS];
+    for (int turn = 0; turn < turns; turn++) {
+        char **place = &blocks[next() % count];
         free(HIDE(*place));
-        size_t bytes = size();
+        size_t bytes = size(magnitudes);
         CHECK((*place = malloc(bytes)));
-        memset(*place, 1, is_dense ? bytes : 256);
+        memset(*place, 1, bytes >= dense_from ? bytes : 256);
         (*place)[bytes - 1] = 1;
     }
     struct rusage usage;
@@ -84,9 +85,11 @@ static void pages(void) {
 
 /* Sizes, and what realloc keeps. */
 static void sizes(void) {
-    for (size_t bytes = 32 * KIB; bytes <= MIB; bytes += 7777) {
+    for (int i = 0; i < 300; i++) free(HIDE(malloc(2 * MIB)));
+    CHECK(is_served(MIB + 4096) && is_served(5 * MIB) && is_served(8 * MIB));
+    for (size_t bytes = 32 * KIB; bytes <= 8 * MIB; bytes += bytes < MIB ? 7777 : 333333) {
         char *block = malloc(bytes);
-        CHECK(block && malloc_usable_size(block) >= bytes && malloc_usable_size(block) <= bytes + bytes / 2);
+        CHECK(block && malloc_usable_size(block) >= bytes && malloc_usable_size(block) <= 2 * bytes);
         mark(block, bytes);
         CHECK((block = realloc(block, bytes * 2)) && is_marked(block, bytes));
         CHECK((block = realloc(HIDE(block), bytes)) && is_marked(block, bytes));
@@ -131,7 +134,7 @@ static void limits(void) {
     CHECK(mapping != MAP_FAILED);
     for (size_t bytes = 32 * KIB; bytes <= MIB; bytes += 9999) free(HIDE(memset(malloc(bytes), 1, bytes)));
     if (mlockall(MCL_CURRENT) == 0) {
-        CHECK(!is_served(50 * KIB) && !is_served(700 * KIB));
+        CHECK(!is_served(50 * KIB) && !is_served(700 * KIB) && !is_served(2 * MIB));
         munlockall();
     }
 }
@@ -139,13 +142,12 @@ static void limits(void) {
 int main(int count, char **arguments) {
     CHECK(count == 2);
     const char *way = arguments[1];
-    int is_dense = strcmp(way, "dense") == 0;
-    if (is_dense || strcmp(way, "sparse") == 0) {
-        measure(is_dense);
-        return 0;
-    }
+    if (strcmp(way, "sparse") == 0) return measure(BLOCKS, TURNS, 4, SIZE_MAX), 0;
+    if (strcmp(way, "dense") == 0) return measure(BLOCKS, TURNS, 4, 0), 0;
+    if (strcmp(way, "larger") == 0) return measure(60, TURNS, 8, SIZE_MAX), 0;
+    if (strcmp(way, "mixed") == 0) return measure(20, TURNS / 10, 8, MIB), 0;
     turn_over();
-    CHECK(is_served(50 * KIB) && is_served(MIB) && !is_served(MIB + 4096) && !is_served(20 * KIB));
+    CHECK(is_served(50 * KIB) && is_served(MIB) && !is_served(20 * KIB) && !is_served(9 * MIB));
     if (strcmp(way, "pages") == 0) pages();
     else if (strcmp(way, "sizes") == 0) sizes();
     else if (strcmp(way, "counts") == 0) counts();
