@@ -18,7 +18,7 @@ use crate::process::evidence;
 use crate::report::notice::say;
 use crate::service;
 use crate::serving::thread::{self, Inside};
-use crate::serving::{cache, underlying};
+use crate::serving::{cache, slabs, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 
@@ -128,6 +128,7 @@ fn make() -> Option<&'static HostArena> {
             SERVING.store(arena, Ordering::Release);
             // What the underlying allocator has kept of large blocks is of no more use.
             underlying::trim(0);
+            slabs::retire_all();
             cache::begin_to_leave();
         }
         Ok(Ok(_)) => {}

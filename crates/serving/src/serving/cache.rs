@@ -8,6 +8,7 @@
     unsafe_code,
     reason = "keeps its lists in memory of the thread's own, and reads how large glibc's blocks are"
 )]
+#![expect(clippy::inline_always, reason = "a block of a few nanoseconds is taken and put in one function each")]
 
 use std::ffi::c_void;
 use std::ptr;
@@ -19,17 +20,17 @@ use crate::process::{evidence, lifecycle};
 use crate::report::notice::give_up;
 use crate::serving::classes::{CLASSES, Kind, LARGEST, class_of, size_of_class};
 use crate::serving::large::LARGE;
-use crate::serving::slabs::{HIGHER, Phase};
+use crate::serving::slabs::{Address, HIGHER, Phase};
 use crate::serving::{slabs, thread, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 use crate::system::{memory, threads};
 
-/// How many blocks of a class a thread keeps.
-const SLOTS: usize = 8;
+/// How many blocks of a class a thread keeps: as many as lie in a line of the processor's cache, beside their count.
+const SLOTS: usize = 15;
 /// How many bytes a thread and all threads keep, and the same where blocks are sparse, of which little is resident.
 const DENSE: Most = Most { of_thread: 1 << 20, of_all: 4 << 20 };
-const SPARSE: Most = Most { of_thread: 4 << 20, of_all: 12 << 20 };
+const SPARSE: Most = Most { of_thread: 16 << 20, of_all: 48 << 20 };
 /// A thread may keep so much more at a time. Who comes late gets none.
 const SHARE: usize = 256 << 10;
 /// How many shares the threads have.
@@ -54,19 +55,23 @@ const OVERHEAD: usize = 8;
 /// How much of a free block glibc uses for its lists.
 const NOTES: usize = 32;
 
-/// Free blocks of a class; null behind the last.
+/// Free blocks of a class; none behind the last.
 #[derive(Clone, Copy)]
+#[repr(C, align(64))]
 struct Bin {
-    count: usize,
-    blocks: [*mut c_void; SLOTS],
+    count: u32,
+    blocks: [Address; SLOTS],
 }
+
+const _: () = assert!(size_of::<Bin>() == 64);
 
 /// What a thread keeps.
 pub(crate) struct Cache {
     /// Whether it is being changed: a signal handler that finds it so leaves it alone.
     is_busy: bool,
     bytes: usize,
-    /// How many shares of what all threads may keep are this one's, and how many blocks it has freed since it had the last.
+    /// What it may have, which is so many shares of what all threads may keep, and how many blocks it has freed since it had the last.
+    may_have: usize,
     shares: usize,
     freed: usize,
     /// How often a block of each kind was asked for while slabs were on trial.
@@ -95,43 +100,52 @@ static HAS_KEY: AtomicBool = AtomicBool::new(false);
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// A block of at least `bytes` for a thread that has a cache: one that it has freed, or another of a slab.
-#[inline]
+#[inline(always)]
 pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
-    if bytes > LARGEST || lifecycle::serving().is_some() {
+    if bytes > LARGEST {
         return None;
     }
-    let cache = known()?;
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
-    let cache = unsafe { cache.as_mut().filter(|cache| !cache.is_busy)? };
+    let cache = unsafe { known()?.as_mut().filter(|cache| !cache.is_busy)? };
     let class = class_of(bytes);
-    match slabs::phase(class) {
-        Phase::Serving => {}
-        Phase::OnTrial => {
-            let tried = &mut cache.tried[Kind::of(class) as usize];
-            *tried = tried.wrapping_add(1);
-            if !tried.is_multiple_of(slabs::TRIED) {
-                return None;
-            }
-        }
-        Phase::Closed => return None,
+    if slabs::phase(class) != Phase::Serving && !is_tried(cache, class) {
+        return None;
     }
-    begin(&mut cache.is_busy);
-    // Which of them has a block cannot be predicted, so nothing branches on it.
-    let filled = cache.filled >> class & ((1 << (HIGHER + 1)) - 1);
-    let found = class + filled.trailing_zeros() as usize;
-    let kept = cache.bins.get_mut(found).filter(|_| filled != 0).map(|bin| {
-        bin.count -= 1;
-        cache.filled &= !(u64::from(bin.count == 0) << found);
-        cache.bytes -= size_of_class(found);
-        std::mem::replace(&mut bin.blocks[bin.count % SLOTS], ptr::null_mut())
-    });
-    end(&mut cache.is_busy);
-    let block = kept.or_else(|| slabs::take(class))?;
+    // As a rule its own class has a block.
+    let found = if cache.filled >> class & 1 != 0 { class } else { higher(cache, class) };
+    let block = match cache.bins.get_mut(found) {
+        Some(bin) => {
+            begin(&mut cache.is_busy);
+            bin.count -= 1;
+            cache.filled &= !(u64::from(bin.count == 0) << found);
+            cache.bytes -= size_of_class(found);
+            let place = bin.blocks.get_mut(bin.count as usize);
+            let block = place.map_or(Address::NONE, |place| std::mem::replace(place, Address::NONE));
+            end(&mut cache.is_busy);
+            block.block()
+        }
+        None => slabs::take(class)?,
+    };
     cache.asked += bytes;
     if cache.asked > COUNTED {
         count_asked(cache);
     }
     Some(block)
+}
+
+/// The next larger class that has a block; none that there is where it would be much larger.
+#[inline]
+fn higher(cache: &Cache, class: usize) -> usize {
+    let filled = cache.filled >> class & ((1 << (HIGHER + 1)) - 1);
+    class + filled.trailing_zeros() as usize
+}
+
+/// Whether this is one of the few blocks that slabs are asked for while they are on trial.
+#[cold]
+fn is_tried(cache: &mut Cache, class: usize) -> bool {
+    let tried = &mut cache.tried[Kind::of(class) as usize];
+    *tried = tried.wrapping_add(1);
+    slabs::phase(class) == Phase::OnTrial && tried.is_multiple_of(slabs::TRIED)
 }
 
 /// Has what was asked for counted, of which the arena may be worth making.
@@ -144,49 +158,63 @@ fn count_asked(cache: &mut Cache) {
 ///
 /// # Safety
 /// It is one, and nobody uses it any more.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn put(block: *mut c_void) {
     // SAFETY: the caller's; the cache is this thread's, and no handler that has interrupted it is changing it.
     unsafe {
         slabs::make_usual(block);
-        let cache = known().or_else(begin_cache).and_then(|cache| cache.as_mut().filter(|cache| !cache.is_busy));
+        let cache = known().and_then(|cache| cache.as_mut().filter(|cache| !cache.is_busy));
         if !cache.is_some_and(|cache| keep(cache, block)) {
-            slabs::put(block);
+            put_back(block);
         }
     }
 }
 
+/// A block that is not kept goes back, and the thread may have a cache next time.
+#[cold]
+#[inline(never)]
+unsafe fn put_back(block: *mut c_void) {
+    if known().is_none() {
+        begin_cache();
+    }
+    // SAFETY: the caller's.
+    unsafe { slabs::put(block) };
+}
+
 /// Keeps a block of a slab, where there is room for it.
+#[inline(always)]
 fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
+    let Some(address) = Address::of(block) else { return false };
     let class = slabs::class(block);
-    if lifecycle::serving().is_some() || slabs::phase(class) != Phase::Serving {
-        empty(cache);
+    if slabs::phase(class) != Phase::Serving {
+        if cache.bytes > 0 {
+            empty(cache);
+        }
         return false;
     }
-    begin(&mut cache.is_busy);
     let size = size_of_class(class);
-    let has_room = has_room(cache, class);
-    let is_kept = cache.bins.get_mut(class).is_some_and(|bin| {
-        // All are compared, because how many there are cannot be predicted; one by one, because the processor waits where it reads several at
-        // once that were written one by one.
-        // SAFETY: a place of the array.
-        let is_kept = bin.blocks.iter().fold(false, |is_kept, place| is_kept | (unsafe { ptr::read_volatile(place) } == block));
-        if is_kept {
-            give_up(format_args!("free(): double free of the block at {block:p}"));
-        }
-        let is_kept = has_room && bin.count < SLOTS;
-        if is_kept {
-            bin.blocks[bin.count] = block;
-            bin.count += 1;
-        }
-        is_kept
-    });
-    if is_kept {
-        cache.filled |= 1 << class;
-        cache.bytes += size;
+    cache.freed += 1;
+    if cache.bytes + size > cache.may_have && !grow(cache, class) {
+        return false;
     }
+    let Some(bin) = cache.bins.get_mut(class) else { return false };
+    // All are compared at once, because how many there are cannot be predicted.
+    if bin.blocks.iter().filter(|&&kept| kept == address).count() > 0 {
+        accuse(block);
+    }
+    let Some(place) = bin.blocks.get_mut(bin.count as usize) else { return false };
+    begin(&mut cache.is_busy);
+    *place = address;
+    bin.count += 1;
+    cache.filled |= 1 << class;
+    cache.bytes += size;
     end(&mut cache.is_busy);
-    is_kept
+    true
+}
+
+#[cold]
+fn accuse(block: *mut c_void) {
+    give_up(format_args!("free(): double free of the block at {block:p}"));
 }
 
 /// A block is about to be freed that is not of a slab: where it is one of glibc's large ones, this thread may need a cache soon, and what is
@@ -232,13 +260,9 @@ pub(crate) fn stop_leaving() {
     LEFT.store(0, Ordering::Relaxed);
 }
 
-/// Whether a cache may have another block of a class.
-fn has_room(cache: &mut Cache, class: usize) -> bool {
-    let bytes = size_of_class(class);
-    cache.freed += 1;
-    if cache.bytes + bytes <= cache.shares * SHARE {
-        return true;
-    }
+/// Lets a cache that is full have more; whether there is room for another block of a class now.
+#[cold]
+fn grow(cache: &mut Cache, class: usize) -> bool {
     let most = if slabs::is_sparse(class) { SPARSE } else { DENSE };
     let one_more = |shares: usize| (shares < most.of_all / SHARE).then_some(shares + 1);
     if cache.freed < SHORT_LIVED
@@ -248,8 +272,9 @@ fn has_room(cache: &mut Cache, class: usize) -> bool {
         return false;
     }
     cache.shares += 1;
+    cache.may_have = cache.shares * SHARE;
     cache.freed = 0;
-    cache.bytes + bytes <= cache.shares * SHARE
+    cache.bytes + size_of_class(class) <= cache.may_have
 }
 
 /// In a forked child, the other threads are gone, and what they have kept is nobody's.
@@ -283,7 +308,7 @@ unsafe fn give_pages_back(block: *mut c_void, bytes: usize) {
 }
 
 /// The cache of this thread, where it has one and does not end.
-#[inline]
+#[inline(always)]
 fn known() -> Option<*mut Cache> {
     let cache = thread::cache();
     (cache.addr() > ENDED.addr()).then_some(cache)
@@ -319,19 +344,20 @@ fn make_cache() -> Option<*mut Cache> {
     let empty = Cache {
         is_busy: false,
         bytes: 0,
+        may_have: 0,
         shares: 0,
         freed: SHORT_LIVED,
         tried: [0; Kind::ALL.len()],
         asked: 0,
         filled: 0,
-        bins: [Bin { count: 0, blocks: [ptr::null_mut(); SLOTS] }; CLASSES],
+        bins: [Bin { count: 0, blocks: [Address::NONE; SLOTS] }; CLASSES],
     };
     // SAFETY: memory for one, which is written before it is read.
-    let cache = unsafe { underlying::malloc(size_of::<Cache>()) }.cast::<Cache>();
+    let cache = unsafe { underlying::memalign(align_of::<Cache>(), size_of::<Cache>()) }.cast::<Cache>();
     if cache.is_null() {
         return None;
     }
-    // SAFETY: as above; what `malloc` gives is aligned for everything.
+    // SAFETY: as above.
     unsafe { cache.write(empty) };
     thread::set_cache(cache);
     if !threads::set_for_key(KEY.load(Ordering::Relaxed), cache.cast()) {
@@ -369,9 +395,9 @@ pub(crate) fn trim() {
 fn empty(cache: &mut Cache) {
     begin(&mut cache.is_busy);
     for bin in &mut cache.bins {
-        for block in bin.blocks.iter_mut().take(bin.count) {
+        for address in bin.blocks.iter_mut().take(bin.count as usize) {
             // SAFETY: a block of a slab that the program has freed.
-            unsafe { slabs::put(std::mem::replace(block, ptr::null_mut())) };
+            unsafe { slabs::put(std::mem::replace(address, Address::NONE).block()) };
         }
         bin.count = 0;
     }

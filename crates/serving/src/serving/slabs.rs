@@ -70,6 +70,30 @@ static STATE: Mutex<Slabs> = Mutex::new(Slabs::new());
 /// Blocks that came back while their thread was inside.
 static DEFERRED: Deferred = Deferred::new();
 
+/// Where a block of a slab is, in half a pointer's bits.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Address(u32);
+
+const _: () = assert!(PIECES * PIECE / ALIGN < u32::MAX as usize);
+
+impl Address {
+    /// Nowhere.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    /// That of a block; none where no block begins.
+    #[inline]
+    pub(crate) fn of(block: *const c_void) -> Option<Self> {
+        let offset = (block as usize).wrapping_sub(BASE.load(Ordering::Relaxed));
+        offset.is_multiple_of(ALIGN).then_some(Self((offset / ALIGN) as u32))
+    }
+
+    /// The block that is there.
+    #[inline]
+    pub(crate) fn block(self) -> *mut c_void {
+        (BASE.load(Ordering::Relaxed) + self.0 as usize * ALIGN) as *mut c_void
+    }
+}
+
 /// Whether the block is one of these.
 #[inline]
 pub(crate) fn owns(block: *const c_void) -> bool {
@@ -127,7 +151,8 @@ fn retire(kind: Kind) {
     cache::stop_leaving();
 }
 
-fn retire_all() {
+/// No new blocks come from here any more.
+pub(crate) fn retire_all() {
     for kind in Kind::ALL {
         retire(kind);
     }

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use crate::process::{evidence, lifecycle};
+use crate::process::evidence;
 use crate::report::notice::give_up;
 use crate::serving::cache;
 use crate::serving::classes::{CLASSES, Kind, size_of_class};
@@ -255,8 +255,7 @@ impl Slabs {
             (self.entered, self.contended) = (0, 0);
         }
         let of_kind = &self.kinds[kind as usize];
-        let is_over = Standing::of(kind).phase() == Phase::Closed || lifecycle::serving().is_some();
-        let may_be_free = if is_over { 0 } else { of_kind.suitability.may_be_free(of_kind.live) };
+        let may_be_free = if phase == Phase::Closed { 0 } else { of_kind.suitability.may_be_free(of_kind.live) };
         if of_kind.suitability.resident(of_kind.touched) > may_be_free {
             self.purge(kind, may_be_free / 4 * 3, RUNS_AT_ONCE);
         }

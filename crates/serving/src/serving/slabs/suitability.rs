@@ -89,6 +89,12 @@ impl Standing {
         self.is_sparse.load(Ordering::Relaxed)
     }
 
+    /// The trial is over. Slabs may have been closed by now.
+    fn open(&self) {
+        let (on_trial, serving) = (Phase::OnTrial as u8, Phase::Serving as u8);
+        let _ = self.phase.compare_exchange(on_trial, serving, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// No new blocks come from slabs any more.
     pub(super) fn close(&self) {
         self.phase.store(Phase::Closed as u8, Ordering::Relaxed);
@@ -137,7 +143,7 @@ impl Suitability {
         if !standing.is_sparse() && !rules.may_be_dense {
             retire(self.kind);
         } else if self.returned == rules.trial {
-            standing.phase.store(Phase::Serving as u8, Ordering::Relaxed);
+            standing.open();
             if !standing.is_sparse() && are_huge {
                 retire(self.kind);
             }

@@ -145,7 +145,7 @@ int main(int count, char **arguments) {
     if (strcmp(way, "sparse") == 0) return measure(BLOCKS, TURNS, 4, SIZE_MAX), 0;
     if (strcmp(way, "dense") == 0) return measure(BLOCKS, TURNS, 4, 0), 0;
     if (strcmp(way, "larger") == 0) return measure(60, TURNS, 8, SIZE_MAX), 0;
-    if (strcmp(way, "mixed") == 0) return measure(20, TURNS / 10, 8, MIB), 0;
+    if (strcmp(way, "mixed") == 0) return measure(20, TURNS / 8, 7, MIB), 0;
     turn_over();
     CHECK(is_served(50 * KIB) && is_served(MIB) && !is_served(20 * KIB) && !is_served(9 * MIB));
     if (strcmp(way, "pages") == 0) pages();
