@@ -1,6 +1,8 @@
-//! Blocks that this thread has freed last, for its next ones of about their size, while the arena does not serve. They are of [`slabs`], and go back
+//! Blocks that this thread has freed last, for its next ones of about their size. While the arena does not serve they are of [`slabs`], and go back
 //! there when the thread ends, when memory is trimmed and when the thread has more than its share. A thread that replaces many blocks of 32 KiB to
 //! 8 MiB has such a cache, and its blocks are glibc's until then.
+//!
+//! While the arena serves, they are small [aligned](super::aligned) ones of glibc's.
 //!
 //! A thread's blocks are its own: nothing here is shared, and nothing waits.
 
@@ -18,6 +20,7 @@ use lowtide_core::options::ArenaUse;
 
 use crate::process::{evidence, lifecycle};
 use crate::report::notice::give_up;
+use crate::serving::aligned::{self, Aligned};
 use crate::serving::classes::{CLASSES, Kind, LARGEST, class_of, size_of_class};
 use crate::serving::large::LARGE;
 use crate::serving::slabs::{Address, HIGHER, Phase};
@@ -81,6 +84,7 @@ pub(crate) struct Cache {
     /// Which bins have a block, a bit each.
     filled: u64,
     bins: [Bin; CLASSES],
+    aligned: Aligned,
 }
 
 const _: () = assert!(CLASSES <= u64::BITS as usize);
@@ -217,25 +221,71 @@ fn accuse(block: *mut c_void) {
     give_up(format_args!("free(): double free of the block at {block:p}"));
 }
 
-/// A block is about to be freed that is not of a slab: where it is one of glibc's large ones, this thread may need a cache soon, and what is
-/// from before the cache or the arena is not needed again.
+/// A small block at a multiple of [`aligned::ALIGN`], for a thread that asks for many, where the arena serves.
+///
+/// # Safety
+/// As of the C library; `bytes` are fewer than of a large block.
+#[inline]
+pub(crate) unsafe fn take_aligned(bytes: usize) -> Option<*mut c_void> {
+    if lifecycle::serving().is_none() || !underlying::is_plain_glibc() {
+        return None;
+    }
+    // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
+    let cache = unsafe { known().or_else(begin_cache)?.as_mut().filter(|cache| !cache.is_busy)? };
+    begin(&mut cache.is_busy);
+    let kept = cache.aligned.take(bytes);
+    end(&mut cache.is_busy);
+    // SAFETY: the caller's.
+    Some(kept.unwrap_or_else(|| unsafe { aligned::new(bytes) }))
+}
+
+/// A block is about to be freed that is not of a slab: true where it is kept instead. Where it is one of glibc's large ones, this thread may need a
+/// cache soon, and what is from before the cache or the arena is not needed again.
 ///
 /// # Safety
 /// The block came from the underlying allocator, and nobody uses it any more.
 #[inline]
-pub(crate) unsafe fn leaves(block: *mut c_void) {
+pub(crate) unsafe fn leaves(block: *mut c_void) -> bool {
     if block.is_null() || !underlying::is_plain_glibc() {
-        return;
+        return false;
     }
     // SAFETY: all of glibc's blocks are preceded by their size.
     let header = unsafe { block.cast::<usize>().sub(1).read() };
     let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
     let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
-    if is_odd || bytes < LARGE {
-        return;
+    if is_odd {
+        return false;
     }
+    // SAFETY: the caller's.
+    unsafe {
+        if bytes < LARGE {
+            return (block as usize).is_multiple_of(aligned::ALIGN) && keep_aligned(block, bytes);
+        }
+        leaves_large(block, bytes);
+    }
+    false
+}
+
+/// Keeps a small block of glibc's, where there is room for it.
+#[inline]
+unsafe fn keep_aligned(block: *mut c_void, bytes: usize) -> bool {
+    // SAFETY: the caller's; the cache is this thread's, and no handler that has interrupted it is changing it.
+    let cache = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) });
+    let Some(cache) = cache.filter(|_| lifecycle::serving().is_some()) else { return false };
+    begin(&mut cache.is_busy);
+    // SAFETY: the caller's.
+    let is_kept = unsafe { cache.aligned.keep(block, bytes) };
+    end(&mut cache.is_busy);
+    is_kept
+}
+
+unsafe fn leaves_large(block: *mut c_void, bytes: usize) {
     if lifecycle::serving().is_some() {
-        trim();
+        // SAFETY: as in `keep_aligned`.
+        let cache = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) });
+        if let Some(cache) = cache.filter(|cache| cache.bytes > 0) {
+            empty(cache);
+        }
     } else if bytes > LARGEST || known().or_else(begin_cache).is_none() {
         return;
     }
@@ -351,6 +401,7 @@ fn make_cache() -> Option<*mut Cache> {
         asked: 0,
         filled: 0,
         bins: [Bin { count: 0, blocks: [Address::NONE; SLOTS] }; CLASSES],
+        aligned: Aligned::new(),
     };
     // SAFETY: memory for one, which is written before it is read.
     let cache = unsafe { underlying::memalign(align_of::<Cache>(), size_of::<Cache>()) }.cast::<Cache>();
@@ -379,6 +430,7 @@ fn give_back(cache: *mut Cache) {
     // SAFETY: the cache was made by `make_cache`, and nobody knows of it any more.
     unsafe {
         empty(&mut *cache);
+        empty_aligned(&mut *cache);
         SHARES.fetch_sub((*cache).shares, Ordering::Relaxed);
         underlying::free(cache.cast());
     }
@@ -389,9 +441,17 @@ pub(crate) fn trim() {
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     if let Some(cache) = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) {
         empty(cache);
+        empty_aligned(cache);
     }
 }
 
+fn empty_aligned(cache: &mut Cache) {
+    begin(&mut cache.is_busy);
+    cache.aligned.empty();
+    end(&mut cache.is_busy);
+}
+
+/// Gives back all blocks of slabs.
 fn empty(cache: &mut Cache) {
     begin(&mut cache.is_busy);
     for bin in &mut cache.bins {

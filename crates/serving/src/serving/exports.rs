@@ -16,7 +16,7 @@ use crate::process::{alterations, evidence, exit, forks, lifecycle, limits, lock
 use crate::report::{faults, marks};
 use crate::service;
 use crate::serving::large::{self, LARGE};
-use crate::serving::{cache, slabs, underlying};
+use crate::serving::{aligned, cache, slabs, underlying};
 use crate::system::errno::{Errno, set_errno};
 use crate::system::memory::page_size;
 
@@ -80,8 +80,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
             large::release(block);
         } else if slabs::owns(block) {
             cache::put(block);
-        } else {
-            cache::leaves(block);
+        } else if !cache::leaves(block) {
             underlying::free(block);
         }
     }
@@ -127,7 +126,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
     }
     let kept = Errno::keep();
     // SAFETY: the caller's.
-    let block = unsafe { aligned(align, bytes) };
+    let block = unsafe { allocate_aligned(align, bytes) };
     drop(kept);
     if block.is_null() {
         return libc::ENOMEM;
@@ -143,7 +142,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
 /// As of the C library.
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { if align.is_power_of_two() { aligned(align, bytes) } else { underlying::aligned_alloc(align, bytes) } }
+    unsafe { if align.is_power_of_two() { allocate_aligned(align, bytes) } else { underlying::aligned_alloc(align, bytes) } }
 }
 
 /// A block at a multiple of `align`. What is no power of two is the underlying allocator's to judge.
@@ -152,7 +151,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
 /// As of the C library.
 pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { aligned(align, bytes) }
+    unsafe { allocate_aligned(align, bytes) }
 }
 
 /// A block at the beginning of a page.
@@ -161,7 +160,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
 /// As of the C library.
 pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { aligned(page_size(), bytes) }
+    unsafe { allocate_aligned(page_size(), bytes) }
 }
 
 /// Whole pages.
@@ -174,7 +173,7 @@ pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
         return ptr::null_mut();
     };
     // SAFETY: the caller's.
-    unsafe { aligned(page_size(), bytes) }
+    unsafe { allocate_aligned(page_size(), bytes) }
 }
 
 /// How much of a block can be used.
@@ -210,12 +209,12 @@ pub(crate) extern "C" fn malloc_trim(keep: usize) -> c_int {
 /// What is allocated. Blocks of the arena and of slabs count as those that glibc maps one by one.
 pub(crate) extern "C" fn mallinfo2() -> libc::mallinfo2 {
     let kept = Errno::keep();
+    cache::trim();
     let mut info = underlying::mallinfo2();
     if let Some(stats) = large::call(lifecycle::arena(), HostArena::stats) {
         info.hblks += stats.blocks as usize;
         info.hblkhd += stats.live.get() as usize;
     }
-    cache::trim();
     let (blocks, bytes) = slabs::live();
     info.hblks += blocks;
     info.hblkhd += bytes;
@@ -268,7 +267,14 @@ pub(crate) extern "C" fn _exit(status: c_int) -> ! {
 }
 
 #[inline]
-unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
+unsafe fn allocate_aligned(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { if bytes < LARGE { underlying::memalign(align, bytes) } else { large::allocate_aligned(align, bytes) } }
+    unsafe {
+        if bytes >= LARGE {
+            return large::allocate_aligned(align, bytes);
+        }
+        // What is aligned to less is like any other block.
+        let kept = if align == aligned::ALIGN { cache::take_aligned(bytes) } else { None };
+        kept.unwrap_or_else(|| underlying::memalign(align, bytes))
+    }
 }

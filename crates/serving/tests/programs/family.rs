@@ -65,6 +65,18 @@ fn a_block_that_is_freed_twice_ends_the_program() {
 }
 
 #[test]
+fn small_aligned_blocks_are_kept_for_the_next_of_their_size_and_stay_whole() {
+    let Some(sandbox) = Sandbox::new() else { return };
+    if cfg!(not(target_arch = "x86_64")) {
+        return lowtide_testing::skip("glibc's blocks are looked at on x86-64 alone");
+    }
+    assert_well(&sandbox.program("aligned").output());
+    let output = sandbox.program("aligned").arg("twice").output();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && words.starts_with("lowtide: free(): double free"), "{words}");
+}
+
+#[test]
 fn a_block_that_a_signal_handler_frees_twice_ends_the_program() {
     let Some(sandbox) = Sandbox::new() else { return };
     let output = sandbox.program("deferred").output();
