@@ -11,21 +11,40 @@ use lowtide_core::preload::{LARGE, forbids_calls};
 
 use crate::{entries, opening, underlying};
 
+/// Small requests come by the million, and pay for a comparison and a jump: what large ones need is elsewhere in each of these.
 pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    // SAFETY: the caller's. Once the library is open, another has the place.
-    unsafe { if bytes >= LARGE && opening::is_due(bytes) { entries::malloc(bytes) } else { underlying::malloc(bytes) } }
+    // SAFETY: the caller's.
+    unsafe { if bytes < LARGE { underlying::malloc(bytes) } else { large_malloc(bytes) } }
 }
 
+#[inline(never)]
+unsafe extern "C" fn large_malloc(bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's. Once the library is open, another has the place.
+    unsafe { if opening::is_due(bytes) { entries::malloc(bytes) } else { underlying::malloc(bytes) } }
+}
+
+/// Until the underlying allocator is settled, whose own function then has the place.
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: the caller's.
     unsafe { underlying::free(block) }
 }
 
 pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
-    let total = count.saturating_mul(bytes);
-    // SAFETY: as in `malloc`.
+    // SAFETY: the caller's.
     unsafe {
-        if total >= LARGE && opening::is_due(total) {
+        if count.saturating_mul(bytes) < LARGE {
+            underlying::calloc(count, bytes)
+        } else {
+            large_calloc(count, bytes)
+        }
+    }
+}
+
+#[inline(never)]
+unsafe extern "C" fn large_calloc(count: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `large_malloc`.
+    unsafe {
+        if opening::is_due(count.saturating_mul(bytes)) {
             entries::calloc(count, bytes)
         } else {
             underlying::calloc(count, bytes)
@@ -34,25 +53,25 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
 }
 
 pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: as in `malloc`.
-    unsafe {
-        if bytes >= LARGE && opening::is_due(bytes) {
-            entries::realloc(block, bytes)
-        } else {
-            underlying::realloc(block, bytes)
-        }
-    }
+    // SAFETY: the caller's.
+    unsafe { if bytes < LARGE { underlying::realloc(block, bytes) } else { large_realloc(block, bytes) } }
+}
+
+#[inline(never)]
+unsafe extern "C" fn large_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `large_malloc`.
+    unsafe { if opening::is_due(bytes) { entries::realloc(block, bytes) } else { underlying::realloc(block, bytes) } }
 }
 
 pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: as in `malloc`.
-    unsafe {
-        if bytes >= LARGE && opening::is_due(bytes) {
-            entries::memalign(align, bytes)
-        } else {
-            underlying::memalign(align, bytes)
-        }
-    }
+    // SAFETY: the caller's.
+    unsafe { if bytes < LARGE { underlying::memalign(align, bytes) } else { large_memalign(align, bytes) } }
+}
+
+#[inline(never)]
+unsafe extern "C" fn large_memalign(align: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: as in `large_malloc`.
+    unsafe { if opening::is_due(bytes) { entries::memalign(align, bytes) } else { underlying::memalign(align, bytes) } }
 }
 
 pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int {

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use lowtide_core::preload::Underlying;
 
-use crate::{dlopen, loader};
+use crate::entries::TABLE;
+use crate::{dlopen, first, loader};
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -210,6 +211,9 @@ fn enter_table(
     CALLOC.set(calloc);
     MEMALIGN.set(memalign);
     MALLOC.set(malloc);
+    // Nothing of this library's is done in between. Who has the place by now keeps it.
+    let first = first::free as Free as *mut c_void;
+    let _ = TABLE.free.compare_exchange(first, FREE.get(), Ordering::AcqRel, Ordering::Relaxed);
 }
 
 /// Whether the function is one of the underlying allocator's.

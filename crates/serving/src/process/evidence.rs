@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use lowtide_core::options::ArenaUse;
 use lowtide_memory::process::Uncancelled;
 
+use crate::serving::slabs;
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 use crate::system::memory::page_size;
@@ -51,6 +52,10 @@ pub(crate) fn begin(asked: u64) {
 pub(crate) fn expect_steps() {
     if !MARKS_STEPS.swap(true, Ordering::Relaxed) {
         NEXT.store(WORTH, Ordering::Relaxed);
+        // Blocks of slabs do not ask whether there is to be an arena.
+        if Settings::get().is_some_and(|settings| settings.arena_use != ArenaUse::Never) {
+            slabs::retire_all();
+        }
     }
 }
 

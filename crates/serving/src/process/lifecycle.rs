@@ -17,6 +17,7 @@ use lowtide_pool::HostArena;
 use crate::process::evidence;
 use crate::report::notice::say;
 use crate::service;
+use crate::serving::classes::Kind;
 use crate::serving::thread::{self, Inside};
 use crate::serving::{cache, slabs, underlying};
 use crate::settings::Settings;
@@ -75,7 +76,7 @@ pub(crate) fn serving() -> Option<&'static HostArena> {
 /// No new blocks come from the arena; those that it has handed out come back to it.
 pub(crate) fn retire() {
     IS_RETIRED.store(true, Ordering::Release);
-    cache::stop_leaving();
+    Kind::ALL.into_iter().for_each(cache::stop_leaving);
 }
 
 /// The arena for a new block of `bytes`, unless it was given up, is retired or is not worth making yet.

@@ -7,6 +7,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::notice::give_up;
 use crate::serving::large::LARGE;
@@ -30,6 +31,9 @@ const CLASSES: usize = FINE + STEPS * (LARGE / COARSE).ilog2() as usize - 1;
 const MOST: usize = 1 << 20;
 /// How many blocks of a class it keeps.
 const MOST_OF_CLASS: u8 = 64;
+/// How many threads keep any.
+const THREADS: usize = 32;
+static KEEPING: AtomicUsize = AtomicUsize::new(0);
 
 /// The start of a free block.
 #[repr(C)]
@@ -41,6 +45,8 @@ struct Free {
 
 /// What a thread keeps.
 pub(crate) struct Aligned {
+    /// Whether this thread is one of [`THREADS`].
+    may_keep: bool,
     bytes: usize,
     /// Which classes were asked for since all went back, a bit each.
     wanted: u128,
@@ -85,7 +91,7 @@ fn mark() -> usize {
 
 impl Aligned {
     pub(crate) const fn new() -> Self {
-        Self { bytes: 0, wanted: 0, counts: [0; CLASSES], lists: [ptr::null_mut(); CLASSES] }
+        Self { may_keep: false, bytes: 0, wanted: 0, counts: [0; CLASSES], lists: [ptr::null_mut(); CLASSES] }
     }
 
     /// A block that was kept; `bytes` are fewer than of a large one.
@@ -115,23 +121,23 @@ impl Aligned {
     #[inline]
     pub(crate) unsafe fn keep(&mut self, block: *mut c_void, bytes: usize) -> bool {
         let Some(class) = class_of(bytes).filter(|class| self.wanted >> class & 1 != 0) else { return false };
+        let free = block.cast::<Free>();
+        // SAFETY: the caller's; the smallest block is as long.
+        if unsafe { (*free).mark } == mark() {
+            // This thread has kept it already, or another one.
+            give_up(format_args!("free(): double free of the block at {block:p}"));
+        }
         let size = size_of_class(class);
         if self.bytes + size > MOST {
             self.empty();
             return false;
         }
         let Some((list, count)) = self.lists.get_mut(class).zip(self.counts.get_mut(class)) else { return false };
-        if *count >= MOST_OF_CLASS {
+        if *count >= MOST_OF_CLASS || !self.may_keep && !begin(&mut self.may_keep) {
             return false;
         }
-        let free = block.cast::<Free>();
-        // SAFETY: the caller's; the smallest block is as long.
-        unsafe {
-            if (*free).mark == mark() && is_in(*list, free) {
-                give_up(format_args!("free(): double free of the block at {block:p}"));
-            }
-            free.write(Free { next: *list, mark: mark() });
-        }
+        // SAFETY: as above.
+        unsafe { free.write(Free { next: *list, mark: mark() }) };
         *list = free;
         *count += 1;
         self.bytes += size;
@@ -156,9 +162,16 @@ impl Aligned {
         self.wanted = 0;
         self.counts.fill(0);
     }
+
+    /// The thread ends.
+    pub(crate) fn end(&mut self) {
+        if std::mem::take(&mut self.may_keep) {
+            KEEPING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
-/// A new block of glibc's, which can be kept when it comes back.
+/// A new block of glibc's, which can be kept as a rule when it comes back.
 ///
 /// # Safety
 /// As of the C library; `bytes` are fewer than of a large block.
@@ -168,18 +181,17 @@ pub(crate) unsafe fn new(bytes: usize) -> *mut c_void {
     unsafe { underlying::memalign(ALIGN, if class < CLASSES { size_of_class(class) } else { bytes }) }
 }
 
-/// Whether a block is in a list.
+/// This thread is to keep blocks, unless too many do.
 #[cold]
-unsafe fn is_in(list: *const Free, block: *const Free) -> bool {
-    let mut place = list;
-    while !place.is_null() {
-        if ptr::eq(place, block) {
-            return true;
-        }
-        // SAFETY: the caller's: the list has free blocks alone.
-        place = unsafe { (*place).next };
-    }
-    false
+fn begin(may_keep: &mut bool) -> bool {
+    let one_more = |threads: usize| (threads < THREADS).then_some(threads + 1);
+    *may_keep = KEEPING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
+    *may_keep
+}
+
+/// In a forked child, no other thread is left.
+pub(crate) fn forget(own: Option<&Aligned>) {
+    KEEPING.store(usize::from(own.is_some_and(|own| own.may_keep)), Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use lowtide_core::options::ArenaUse;
 use crate::process::{evidence, lifecycle};
 use crate::report::notice::give_up;
 use crate::serving::aligned::{self, Aligned};
-use crate::serving::classes::{CLASSES, Kind, LARGEST, class_of, size_of_class};
+use crate::serving::classes::{Kind, LARGE_CLASSES, LARGEST, class_of, size_of_class};
 use crate::serving::large::LARGE;
 use crate::serving::slabs::{Address, HIGHER, Phase};
 use crate::serving::{slabs, thread, underlying};
@@ -83,11 +83,11 @@ pub(crate) struct Cache {
     asked: usize,
     /// Which bins have a block, a bit each.
     filled: u64,
-    bins: [Bin; CLASSES],
+    bins: [Bin; LARGE_CLASSES],
     aligned: Aligned,
 }
 
-const _: () = assert!(CLASSES <= u64::BITS as usize);
+const _: () = assert!(LARGE_CLASSES + HIGHER <= u64::BITS as usize);
 
 /// Stands for a thread that keeps nothing: it ends, or nobody wants it to.
 const ENDED: *mut Cache = ptr::without_provenance_mut(SHORT_LIVED + 1);
@@ -100,8 +100,8 @@ const SHORT_LIVED: usize = 1024;
 static KEY: AtomicU32 = AtomicU32::new(0);
 static HAS_KEY: AtomicBool = AtomicBool::new(false);
 
-/// How many bytes of glibc's blocks will not be needed again once they are freed.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
+/// How many bytes of glibc's blocks of each kind will not be needed again once they are freed.
+static LEFT: [AtomicUsize; Kind::ALL.len()] = [const { AtomicUsize::new(0) }; Kind::ALL.len()];
 
 /// A block of at least `bytes` for a thread that has a cache: one that it has freed, or another of a slab.
 #[inline(always)]
@@ -112,24 +112,29 @@ pub(crate) fn take(bytes: usize) -> Option<*mut c_void> {
     // SAFETY: it is this thread's, and no handler that has interrupted it is changing it.
     let cache = unsafe { known()?.as_mut().filter(|cache| !cache.is_busy)? };
     let class = class_of(bytes);
-    if slabs::phase(class) != Phase::Serving && !is_tried(cache, class) {
-        return None;
+    match slabs::phase(class) {
+        Phase::Serving => {}
+        Phase::OnTrial if is_tried(cache, class) => {}
+        Phase::OnTrial => return None,
+        Phase::Closed => {
+            if Kind::of(class) == Kind::Large {
+                forsake(cache);
+            }
+            return None;
+        }
     }
+    begin(&mut cache.is_busy);
     // As a rule its own class has a block.
     let found = if cache.filled >> class & 1 != 0 { class } else { higher(cache, class) };
-    let block = match cache.bins.get_mut(found) {
-        Some(bin) => {
-            begin(&mut cache.is_busy);
-            bin.count -= 1;
-            cache.filled &= !(u64::from(bin.count == 0) << found);
-            cache.bytes -= size_of_class(found);
-            let place = bin.blocks.get_mut(bin.count as usize);
-            let block = place.map_or(Address::NONE, |place| std::mem::replace(place, Address::NONE));
-            end(&mut cache.is_busy);
-            block.block()
-        }
-        None => slabs::take(class)?,
-    };
+    let kept = cache.bins.get_mut(found).map_or(Address::NONE, |bin| {
+        bin.count -= 1;
+        cache.filled &= !(u64::from(bin.count == 0) << found);
+        cache.bytes -= size_of_class(found);
+        let place = bin.blocks.get_mut(bin.count as usize);
+        place.map_or(Address::NONE, |place| std::mem::replace(place, Address::NONE))
+    });
+    end(&mut cache.is_busy);
+    let block = if kept == Address::NONE { slabs::take(class)? } else { kept.block() };
     cache.asked += bytes;
     if cache.asked > COUNTED {
         count_asked(cache);
@@ -149,13 +154,31 @@ fn higher(cache: &Cache, class: usize) -> usize {
 fn is_tried(cache: &mut Cache, class: usize) -> bool {
     let tried = &mut cache.tried[Kind::of(class) as usize];
     *tried = tried.wrapping_add(1);
-    slabs::phase(class) == Phase::OnTrial && tried.is_multiple_of(slabs::TRIED)
+    tried.is_multiple_of(slabs::TRIED)
 }
 
-/// Has what was asked for counted, of which the arena may be worth making.
+/// Blocks do not come from slabs any more: gives back what is kept for nothing.
+#[inline]
+fn forsake(cache: &mut Cache) {
+    if cache.bytes > 0 {
+        empty(cache);
+    }
+}
+
+/// Has what was asked for counted, of which the arena may be worth making. A cache that became large while blocks were sparse becomes smaller again
+/// where they are not any more.
 #[cold]
 fn count_asked(cache: &mut Cache) {
     evidence::add(std::mem::take(&mut cache.asked) as u64);
+    let too_many = cache.shares.saturating_sub(DENSE.of_thread / SHARE);
+    if too_many > 0 && !slabs::are_sparse(Kind::Large) {
+        empty(cache);
+        begin(&mut cache.is_busy);
+        cache.shares -= too_many;
+        cache.may_have = cache.shares * SHARE;
+        end(&mut cache.is_busy);
+        SHARES.fetch_sub(too_many, Ordering::Relaxed);
+    }
 }
 
 /// Takes a block of a slab back.
@@ -185,35 +208,34 @@ unsafe fn put_back(block: *mut c_void) {
     unsafe { slabs::put(block) };
 }
 
-/// Keeps a block of a slab, where there is room for it.
+/// Keeps a block of a slab, where there is room for it. Those above 1 MiB are few, and go back at once.
 #[inline(always)]
 fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
-    let Some(address) = Address::of(block) else { return false };
     let class = slabs::class(block);
+    let Some(address) = Address::of(block).filter(|_| Kind::of(class) == Kind::Large) else { return false };
     if slabs::phase(class) != Phase::Serving {
-        if cache.bytes > 0 {
-            empty(cache);
-        }
-        return false;
-    }
-    let size = size_of_class(class);
-    cache.freed += 1;
-    if cache.bytes + size > cache.may_have && !grow(cache, class) {
+        forsake(cache);
         return false;
     }
     let Some(bin) = cache.bins.get_mut(class) else { return false };
+    begin(&mut cache.is_busy);
     // All are compared at once, because how many there are cannot be predicted.
     if bin.blocks.iter().filter(|&&kept| kept == address).count() > 0 {
         accuse(block);
     }
-    let Some(place) = bin.blocks.get_mut(bin.count as usize) else { return false };
-    begin(&mut cache.is_busy);
-    *place = address;
-    bin.count += 1;
-    cache.filled |= 1 << class;
-    cache.bytes += size;
+    let size = size_of_class(class);
+    cache.freed += 1;
+    let has_room = cache.bytes + size <= cache.may_have || grow(&mut cache.shares, &mut cache.freed, &mut cache.may_have);
+    let place = bin.blocks.get_mut(bin.count as usize).filter(|_| has_room);
+    let is_kept = place.is_some();
+    if let Some(place) = place {
+        *place = address;
+        bin.count += 1;
+        cache.filled |= 1 << class;
+        cache.bytes += size;
+    }
     end(&mut cache.is_busy);
-    true
+    is_kept
 }
 
 #[cold]
@@ -240,12 +262,12 @@ pub(crate) unsafe fn take_aligned(bytes: usize) -> Option<*mut c_void> {
 }
 
 /// A block is about to be freed that is not of a slab: true where it is kept instead. Where it is one of glibc's large ones, this thread may need a
-/// cache soon, and what is from before the cache or the arena is not needed again.
+/// cache soon, and what is from before the cache or the arena goes back to the system.
 ///
 /// # Safety
 /// The block came from the underlying allocator, and nobody uses it any more.
 #[inline]
-pub(crate) unsafe fn leaves(block: *mut c_void) -> bool {
+pub(crate) unsafe fn keeps(block: *mut c_void) -> bool {
     if block.is_null() || !underlying::is_plain_glibc() {
         return false;
     }
@@ -269,9 +291,13 @@ pub(crate) unsafe fn leaves(block: *mut c_void) -> bool {
 /// Keeps a small block of glibc's, where there is room for it.
 #[inline]
 unsafe fn keep_aligned(block: *mut c_void, bytes: usize) -> bool {
-    // SAFETY: the caller's; the cache is this thread's, and no handler that has interrupted it is changing it.
-    let cache = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) });
-    let Some(cache) = cache.filter(|_| lifecycle::serving().is_some()) else { return false };
+    if lifecycle::serving().is_none() {
+        return false;
+    }
+    // SAFETY: the cache is this thread's, and no handler that has interrupted it is changing it.
+    let Some(cache) = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) else {
+        return false;
+    };
     begin(&mut cache.is_busy);
     // SAFETY: the caller's.
     let is_kept = unsafe { cache.aligned.keep(block, bytes) };
@@ -283,8 +309,8 @@ unsafe fn leaves_large(block: *mut c_void, bytes: usize) {
     if lifecycle::serving().is_some() {
         // SAFETY: as in `keep_aligned`.
         let cache = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) });
-        if let Some(cache) = cache.filter(|cache| cache.bytes > 0) {
-            empty(cache);
+        if let Some(cache) = cache {
+            forsake(cache);
         }
     } else if bytes > LARGEST || known().or_else(begin_cache).is_none() {
         return;
@@ -296,55 +322,60 @@ unsafe fn leaves_large(block: *mut c_void, bytes: usize) {
 /// The arena has just been made: what glibc has handed out by now will not be needed again once it is freed.
 pub(crate) fn begin_to_leave() {
     if underlying::is_plain_glibc() {
-        LEFT.store(underlying::mallinfo2().uordblks, Ordering::Relaxed);
+        let bytes = underlying::mallinfo2().uordblks;
+        for left in &LEFT {
+            left.store(bytes, Ordering::Relaxed);
+        }
     }
 }
 
-/// Slabs have so many bytes more than ever: as much of glibc's will not be needed again.
-pub(crate) fn replaces(bytes: usize) {
-    LEFT.fetch_add(bytes, Ordering::Relaxed);
+/// Slabs have so many bytes of a kind more than ever: as much of glibc's will not be needed again.
+pub(crate) fn replaces(kind: Kind, bytes: usize) {
+    LEFT[kind as usize].fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// New blocks come from glibc again.
-pub(crate) fn stop_leaving() {
-    LEFT.store(0, Ordering::Relaxed);
+/// New blocks of a kind come from glibc again.
+pub(crate) fn stop_leaving(kind: Kind) {
+    LEFT[kind as usize].store(0, Ordering::Relaxed);
 }
 
-/// Lets a cache that is full have more; whether there is room for another block of a class now.
+/// Lets a cache that is full have a share more, which has room for any block but the largest.
 #[cold]
-fn grow(cache: &mut Cache, class: usize) -> bool {
-    let most = if slabs::is_sparse(class) { SPARSE } else { DENSE };
+fn grow(shares: &mut usize, freed: &mut usize, may_have: &mut usize) -> bool {
+    let most = if slabs::are_sparse(Kind::Large) { SPARSE } else { DENSE };
     let one_more = |shares: usize| (shares < most.of_all / SHARE).then_some(shares + 1);
-    if cache.freed < SHORT_LIVED
-        || cache.shares >= most.of_thread / SHARE
+    if *freed < SHORT_LIVED
+        || *shares >= most.of_thread / SHARE
         || SHARES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err()
     {
         return false;
     }
-    cache.shares += 1;
-    cache.may_have = cache.shares * SHARE;
-    cache.freed = 0;
-    cache.bytes + size_of_class(class) <= cache.may_have
+    *shares += 1;
+    *may_have = *shares * SHARE;
+    *freed = 0;
+    true
 }
 
 /// In a forked child, the other threads are gone, and what they have kept is nobody's.
 pub(crate) fn forget() {
     // SAFETY: it is this thread's.
-    let own = known().map_or(0, |cache| unsafe { (*cache).shares });
-    SHARES.store(own, Ordering::Relaxed);
+    let own = known().and_then(|cache| unsafe { cache.as_ref() });
+    SHARES.store(own.map_or(0, |cache| cache.shares), Ordering::Relaxed);
+    aligned::forget(own.map(|cache| &cache.aligned));
 }
 
 /// Gives the pages of a block back that is about to be freed and may be from before the arena: glibc would keep them for the next of its size,
 /// and that comes from the arena.
 ///
 /// # Safety
-/// As of [`leaves`]. What glibc itself writes to a free block is at its ends.
+/// As of [`keeps`]. What glibc itself writes to a free block is at its ends.
 #[cold]
 unsafe fn give_pages_back(block: *mut c_void, bytes: usize) {
     if Settings::get().is_none_or(|settings| settings.is_heap_huge) {
         return;
     }
-    if LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
+    let left = &LEFT[Kind::of_size(bytes) as usize];
+    if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
         return;
     }
     let page = memory::page_size();
@@ -400,7 +431,7 @@ fn make_cache() -> Option<*mut Cache> {
         tried: [0; Kind::ALL.len()],
         asked: 0,
         filled: 0,
-        bins: [Bin { count: 0, blocks: [Address::NONE; SLOTS] }; CLASSES],
+        bins: [Bin { count: 0, blocks: [Address::NONE; SLOTS] }; LARGE_CLASSES],
         aligned: Aligned::new(),
     };
     // SAFETY: memory for one, which is written before it is read.
@@ -431,6 +462,7 @@ fn give_back(cache: *mut Cache) {
     unsafe {
         empty(&mut *cache);
         empty_aligned(&mut *cache);
+        (*cache).aligned.end();
         SHARES.fetch_sub((*cache).shares, Ordering::Relaxed);
         underlying::free(cache.cast());
     }

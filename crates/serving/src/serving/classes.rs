@@ -14,8 +14,8 @@ const STEPS: usize = 8;
 const COARSE_STEPS: usize = 4;
 
 /// The first classes, up to [`FINEST`], and all.
-const FINE: usize = STEPS * (FINEST / LARGE).ilog2() as usize + 1;
-pub(crate) const CLASSES: usize = FINE + COARSE_STEPS * (LARGEST / FINEST).ilog2() as usize;
+pub(crate) const LARGE_CLASSES: usize = STEPS * (FINEST / LARGE).ilog2() as usize + 1;
+pub(crate) const CLASSES: usize = LARGE_CLASSES + COARSE_STEPS * (LARGEST / FINEST).ilog2() as usize;
 
 /// All classes' sizes are multiples of this.
 const UNIT: usize = LARGE / STEPS;
@@ -35,7 +35,12 @@ impl Kind {
     /// That of a class.
     #[inline]
     pub(crate) const fn of(class: usize) -> Self {
-        if class < FINE { Self::Large } else { Self::Larger }
+        if class < LARGE_CLASSES { Self::Large } else { Self::Larger }
+    }
+
+    /// That of so many bytes.
+    pub(crate) const fn of_size(bytes: usize) -> Self {
+        if bytes <= FINEST { Self::Large } else { Self::Larger }
     }
 }
 
@@ -44,7 +49,7 @@ static SIZES: [usize; CLASSES] = {
     let mut class = 0;
     while class < CLASSES {
         let (least, class_above, steps) =
-            if class < FINE { (LARGE, class, STEPS) } else { (FINEST, class - FINE + 1, COARSE_STEPS) };
+            if class < LARGE_CLASSES { (LARGE, class, STEPS) } else { (FINEST, class - LARGE_CLASSES + 1, COARSE_STEPS) };
         let power = least << (class_above / steps);
         sizes[class] = power + class_above % steps * (power / steps);
         class += 1;
@@ -90,7 +95,7 @@ mod tests {
             let next = size_of_class(class + 1);
             let steps = if next <= FINEST { STEPS } else { COARSE_STEPS };
             assert!(size < next && (next - size) * steps <= size, "no more than an eighth or a fourth is lost");
-            assert_eq!(Kind::of(class) == Kind::Large, size <= FINEST);
+            assert_eq!(Kind::of(class), Kind::of_size(size));
         }
         assert_eq!((size_of_class(0), size_of_class(CLASSES - 1)), (LARGE, LARGEST));
         assert_eq!((class_of(0), class_of(LARGE), class_of(LARGEST)), (0, 0, CLASSES - 1));

@@ -80,7 +80,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
             large::release(block);
         } else if slabs::owns(block) {
             cache::put(block);
-        } else if !cache::leaves(block) {
+        } else if !cache::keeps(block) {
             underlying::free(block);
         }
     }
@@ -273,7 +273,7 @@ unsafe fn allocate_aligned(align: usize, bytes: usize) -> *mut c_void {
         if bytes >= LARGE {
             return large::allocate_aligned(align, bytes);
         }
-        // What is aligned to less is like any other block.
+        // Other alignments are rare.
         let kept = if align == aligned::ALIGN { cache::take_aligned(bytes) } else { None };
         kept.unwrap_or_else(|| underlying::memalign(align, bytes))
     }

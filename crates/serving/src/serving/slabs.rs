@@ -140,15 +140,15 @@ pub(crate) fn are_serving() -> bool {
     LENGTH.load(Ordering::Relaxed) > 0 && Kind::ALL.iter().any(|&kind| Standing::of(kind).phase() == Phase::Serving)
 }
 
-/// Whether little of the program's blocks of a class is resident.
-pub(crate) fn is_sparse(class: usize) -> bool {
-    Standing::of(Kind::of(class)).is_sparse()
+/// Whether little of the program's blocks of a kind is resident.
+pub(crate) fn are_sparse(kind: Kind) -> bool {
+    Standing::of(kind).is_sparse()
 }
 
 /// No new blocks of a kind come from here any more.
 fn retire(kind: Kind) {
     Standing::of(kind).close();
-    cache::stop_leaving();
+    cache::stop_leaving(kind);
 }
 
 /// No new blocks come from here any more.
@@ -191,7 +191,7 @@ pub(crate) fn trim() -> usize {
 /// From now on nothing is asked of the system.
 pub(crate) fn be_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
-    cache::stop_leaving();
+    Kind::ALL.into_iter().for_each(cache::stop_leaving);
 }
 
 /// How many blocks are handed out, and their bytes.

@@ -15,9 +15,10 @@ use crate::serving::slabs::{
 };
 use crate::system::memory;
 
-/// Where all but one of so many who come here find another thread, glibc does better: it has several heaps. While slabs are on trial threads keep
-/// nothing for themselves, and it is not counted.
+/// Where all but one of so many who come here find another thread, glibc does better: it has several heaps. That is looked at when so many have
+/// come. While slabs are on trial threads keep nothing for themselves, and it is not counted.
 const CONTENDED_OF: usize = 16;
+const ENTERED: usize = 1024;
 
 /// How many runs of free blocks go back to the system at a time: a thread that frees one waits for them.
 const RUNS_AT_ONCE: usize = 16;
@@ -47,6 +48,10 @@ struct Amounts {
     /// Bytes of blocks that are handed out, and of free blocks that may have pages.
     live: usize,
     touched: usize,
+    /// The most that both were together.
+    most: usize,
+    /// Whether there may be another slab.
+    may_open: bool,
 }
 
 pub(super) struct Slabs {
@@ -55,13 +60,9 @@ pub(super) struct Slabs {
     /// Which of its class the slab of each piece is.
     positions: Vec<usize>,
     pub(super) blocks: usize,
-    /// The most bytes that were handed out or may have had pages.
-    most: usize,
     /// How often a thread was here, and how often it found another, since slabs were last judged.
     pub(super) entered: usize,
     pub(super) contended: usize,
-    /// Whether there may be another slab.
-    may_open: bool,
 }
 
 /// How many pieces a slab of a class has.
@@ -130,17 +131,15 @@ impl Class {
 impl Slabs {
     pub(super) const fn new() -> Self {
         const fn amounts(kind: Kind) -> Amounts {
-            Amounts { suitability: Suitability::new(kind), live: 0, touched: 0 }
+            Amounts { suitability: Suitability::new(kind), live: 0, touched: 0, most: 0, may_open: true }
         }
         Self {
             classes: [const { Class::new() }; CLASSES],
             kinds: [amounts(Kind::Large), amounts(Kind::Larger)],
             positions: Vec::new(),
             blocks: 0,
-            most: 0,
             entered: 0,
             contended: 0,
-            may_open: true,
         }
     }
 
@@ -165,12 +164,13 @@ impl Slabs {
             None => (class, self.classes.get_mut(class)?.take_clean().or_else(|| self.open(class))?),
         };
         let bytes = size_of_class(class);
-        self.kinds[Kind::of(class) as usize].live += bytes;
+        let kind = Kind::of(class);
+        let of_kind = &mut self.kinds[kind as usize];
+        of_kind.live += bytes;
         self.blocks += 1;
-        let now: usize = self.kinds.iter().map(|of_kind| of_kind.live + of_kind.touched).sum();
-        if let Some(more) = now.checked_sub(self.most) {
-            self.most += more;
-            cache::replaces(more);
+        if let Some(more) = (of_kind.live + of_kind.touched).checked_sub(of_kind.most) {
+            of_kind.most += more;
+            cache::replaces(kind, more);
         }
         Some(BASE.load(Ordering::Relaxed) + piece * PIECE + place * bytes)
     }
@@ -178,7 +178,8 @@ impl Slabs {
     /// Makes a slab for a class, and takes its first block.
     #[cold]
     fn open(&mut self, class: usize) -> Option<(usize, usize)> {
-        if !self.may_open || IS_QUIET.load(Ordering::Relaxed) || !begin() {
+        let of_kind = &mut self.kinds[Kind::of(class) as usize];
+        if !of_kind.may_open || IS_QUIET.load(Ordering::Relaxed) || !begin() {
             return None;
         }
         let count = pieces_of(class);
@@ -189,7 +190,7 @@ impl Slabs {
             let start = BASE.load(Ordering::Relaxed) + piece * PIECE;
             // SAFETY: nobody has had these addresses.
             if (piece + count) * PIECE > range().len() || !unsafe { memory::open(start as *mut c_void, count * PIECE) } {
-                self.may_open = false;
+                self.kinds[Kind::of(class) as usize].may_open = false;
                 return None;
             }
             self.positions.resize(piece + count, 0);
@@ -245,16 +246,14 @@ impl Slabs {
             return;
         }
         let was = Standing::of(kind).phase();
-        let is_window = of_kind.suitability.see(block..block + bytes, ARE_HUGE.load(Ordering::Relaxed));
+        of_kind.suitability.see(block..block + bytes, ARE_HUGE.load(Ordering::Relaxed));
         let phase = Standing::of(kind).phase();
-        if is_window || phase != was {
-            let is_contended = self.contended > self.entered - self.entered / CONTENDED_OF;
-            if (was, phase, is_contended) == (Phase::Serving, Phase::Serving, true) {
+        if phase != was || self.entered >= ENTERED {
+            if phase == Phase::Serving && phase == was && self.contended > self.entered - self.entered / CONTENDED_OF {
                 retire(kind);
             }
             (self.entered, self.contended) = (0, 0);
         }
-        let of_kind = &self.kinds[kind as usize];
         let may_be_free = if phase == Phase::Closed { 0 } else { of_kind.suitability.may_be_free(of_kind.live) };
         if of_kind.suitability.resident(of_kind.touched) > may_be_free {
             self.purge(kind, may_be_free / 4 * 3, RUNS_AT_ONCE);
@@ -294,7 +293,7 @@ impl Slabs {
             *first_clean = (*first_clean).min(at);
             let start = BASE.load(Ordering::Relaxed) + slab.piece * PIECE + (end - count) * bytes;
             let pages = start..start + count * bytes;
-            self.may_open = true;
+            of_kind.may_open = true;
             of_kind.touched -= count * bytes;
             evidence::discarded(of_kind.suitability.goes_back(pages.clone()) as u64);
             // SAFETY: these blocks are free.

@@ -32,9 +32,11 @@ const PURGED_PART: usize = 64;
 struct Rules {
     /// Until so many blocks have come back, slabs are on trial.
     trial: usize,
-    /// How much of a block is resident is looked up for one of so many that come back, and of so many in the trial.
+    /// How much of a block is resident is looked up for one of so many that come back, and of so many in the trial; after that, in no more than so
+    /// many bytes of it.
     looked_at: usize,
     looked_at_first: usize,
+    part: usize,
     /// Before so many are back, nothing is known.
     few: usize,
     /// Whether slabs may serve dense blocks. Of larger ones, a few touch as many pages as the program has in all, and classes are far apart.
@@ -42,8 +44,8 @@ struct Rules {
 }
 
 const RULES: [Rules; 2] = [
-    Rules { trial: 512, looked_at: 64, looked_at_first: 4, few: 64, may_be_dense: true },
-    Rules { trial: 16, looked_at: 64, looked_at_first: 1, few: 4, may_be_dense: false },
+    Rules { trial: 512, looked_at: 64, looked_at_first: 4, part: 1 << 20, few: 64, may_be_dense: true },
+    Rules { trial: 16, looked_at: 8, looked_at_first: 1, part: 128 << 10, few: 4, may_be_dense: false },
 ];
 
 /// Whether slabs serve blocks of a kind.
@@ -127,18 +129,20 @@ impl Suitability {
         &RULES[self.kind as usize]
     }
 
-    /// A block has come back. With `are_huge`, glibc's have huge pages without asking, which is better where all of them is touched. True where a
-    /// window of them is over.
-    pub(super) fn see(&mut self, block: Range<usize>, are_huge: bool) -> bool {
+    /// A block has come back. With `are_huge`, glibc's have huge pages without asking, which is better where all of them is touched.
+    pub(super) fn see(&mut self, block: Range<usize>, are_huge: bool) {
         let (standing, rules) = (self.standing(), self.rules());
         self.returned += 1;
         self.recent += block.len();
-        let looked_at = if self.returned < rules.trial { rules.looked_at_first } else { rules.looked_at };
-        if self.returned.is_multiple_of(looked_at) {
-            self.look_at(block);
+        if self.returned < rules.trial {
+            if self.returned.is_multiple_of(rules.looked_at_first) {
+                self.look_at(block);
+            }
+        } else if self.returned.is_multiple_of(rules.looked_at) {
+            self.look_at(self.part(block));
         }
         if self.returned < rules.few || standing.phase() == Phase::Closed {
-            return false;
+            return;
         }
         if !standing.is_sparse() && !rules.may_be_dense {
             retire(self.kind);
@@ -148,16 +152,25 @@ impl Suitability {
                 retire(self.kind);
             }
         }
-        self.recent >= WINDOW && self.compare()
+        if self.recent >= WINDOW {
+            self.compare();
+        }
+    }
+
+    /// Any part of a block.
+    fn part(&self, block: Range<usize>) -> Range<usize> {
+        let bytes = self.rules().part.min(block.len());
+        let parts = block.len() / bytes;
+        let start = block.start + (self.returned.wrapping_mul(0x9e37_79b9) >> 8) % parts * bytes;
+        start..start + bytes
     }
 
     #[cold]
-    fn compare(&mut self) -> bool {
+    fn compare(&mut self) {
         if !self.standing().is_sparse() && self.purged > self.recent / PURGED_PART {
             retire(self.kind);
         }
         (self.recent, self.purged) = (0, 0);
-        true
     }
 
     /// Sees how much of free blocks is resident, and says how many bytes.

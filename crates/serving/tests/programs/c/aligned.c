@@ -1,5 +1,5 @@
-/* Small aligned blocks where the arena serves: a thread that asks for many has those back that it freed last, and they are whole. With an argument, one
-   is freed twice. */
+/* Small aligned blocks where the arena serves: a thread that asks for many has those back that it freed last, and they are whole. With a number, so many
+   are freed, and the first twice. */
 #include "check.h"
 
 #define KEPT 300
@@ -53,13 +53,16 @@ int main(int count, char **arguments) {
     /* There is an arena from now on, and this thread has asked for many. */
     free(HIDE(malloc(8 * MIB)));
     for (int i = 0; i < 3000; i++) free(HIDE(aligned(100)));
+    void *alike[ALIKE];
     if (count > 1) {
-        char *block = aligned(2000);
-        free(HIDE(block));
-        free(HIDE(block));
+        /* More than a thread keeps of a size, if it is asked for. */
+        void *blocks[200];
+        int freed = atoi(arguments[1]);
+        for (int i = 0; i < freed; i++) blocks[i] = aligned(2000);
+        for (int i = 0; i < freed; i++) free(HIDE(blocks[i]));
+        free(HIDE(blocks[0]));
         return 0;
     }
-    void *alike[ALIKE];
     for (int i = 0; i < ALIKE; i++) alike[i] = memset(aligned(2000), 1, 2000);
     for (int i = 0; i < ALIKE; i++) free(HIDE(alike[i]));
     for (int i = ALIKE - 1; i >= 0; i--) CHECK(aligned(2000) == alike[i]);

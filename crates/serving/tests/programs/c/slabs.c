@@ -85,8 +85,6 @@ static void pages(void) {
 
 /* Sizes, and what realloc keeps. */
 static void sizes(void) {
-    for (int i = 0; i < 300; i++) free(HIDE(malloc(2 * MIB)));
-    CHECK(is_served(MIB + 4096) && is_served(5 * MIB) && is_served(8 * MIB));
     for (size_t bytes = 32 * KIB; bytes <= 8 * MIB; bytes += bytes < MIB ? 7777 : 333333) {
         char *block = malloc(bytes);
         CHECK(block && malloc_usable_size(block) >= bytes && malloc_usable_size(block) <= 2 * bytes);
@@ -147,7 +145,9 @@ int main(int count, char **arguments) {
     if (strcmp(way, "larger") == 0) return measure(60, TURNS, 8, SIZE_MAX), 0;
     if (strcmp(way, "mixed") == 0) return measure(20, TURNS / 8, 7, MIB), 0;
     turn_over();
-    CHECK(is_served(50 * KIB) && is_served(MIB) && !is_served(20 * KIB) && !is_served(9 * MIB));
+    CHECK(is_served(50 * KIB) && is_served(MIB) && !is_served(20 * KIB) && !is_served(2 * MIB));
+    for (int i = 0; i < 300; i++) free(HIDE(malloc(2 * MIB)));
+    CHECK(is_served(MIB + 4096) && is_served(5 * MIB) && is_served(8 * MIB) && !is_served(9 * MIB));
     if (strcmp(way, "pages") == 0) pages();
     else if (strcmp(way, "sizes") == 0) sizes();
     else if (strcmp(way, "counts") == 0) counts();
