@@ -185,8 +185,8 @@ fn count_asked(cache: &mut Cache) {
 ///
 /// # Safety
 /// It is one, and nobody uses it any more.
-#[inline(always)]
-pub(crate) unsafe fn put(block: *mut c_void) {
+#[inline(never)]
+pub(crate) unsafe extern "C" fn put(block: *mut c_void) {
     // SAFETY: the caller's; the cache is this thread's, and no handler that has interrupted it is changing it.
     unsafe {
         slabs::make_usual(block);
@@ -220,7 +220,7 @@ fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
     let Some(bin) = cache.bins.get_mut(class) else { return false };
     begin(&mut cache.is_busy);
     // All are compared at once, because how many there are cannot be predicted.
-    if bin.blocks.iter().filter(|&&kept| kept == address).count() > 0 {
+    if bin.blocks.iter().fold(0, |same, &kept| same | u32::from(kept == address)) != 0 {
         accuse(block);
     }
     let size = size_of_class(class);
@@ -261,39 +261,44 @@ pub(crate) unsafe fn take_aligned(bytes: usize) -> Option<*mut c_void> {
     Some(kept.unwrap_or_else(|| unsafe { aligned::new(bytes) }))
 }
 
-/// A block is about to be freed that is not of a slab: true where it is kept instead. Where it is one of glibc's large ones, this thread may need a
-/// cache soon, and what is from before the cache or the arena goes back to the system.
+/// Whether [`put_other`] has anything to do with a block that is neither the arena's nor of a slab: a large one, or a small one that a thread may keep.
 ///
 /// # Safety
 /// The block came from the underlying allocator, and nobody uses it any more.
 #[inline]
-pub(crate) unsafe fn keeps(block: *mut c_void) -> bool {
+pub(crate) unsafe fn concerns(block: *mut c_void) -> bool {
     if block.is_null() || !underlying::is_plain_glibc() {
         return false;
     }
     // SAFETY: all of glibc's blocks are preceded by their size.
     let header = unsafe { block.cast::<usize>().sub(1).read() };
-    let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
-    let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
-    if is_odd {
-        return false;
-    }
-    // SAFETY: the caller's.
+    header >= LARGE + OVERHEAD || (block as usize).is_multiple_of(aligned::ALIGN) && lifecycle::serving().is_some()
+}
+
+/// Frees such a block, unless it is kept instead. Where it is one of glibc's large ones, this thread may need a cache soon, and what is from before
+/// the cache or the arena goes back to the system.
+///
+/// # Safety
+/// As of [`concerns`].
+#[inline(never)]
+pub(crate) unsafe extern "C" fn put_other(block: *mut c_void) {
+    // SAFETY: the caller's; all of glibc's blocks are preceded by their size.
     unsafe {
-        if bytes < LARGE {
-            return (block as usize).is_multiple_of(aligned::ALIGN) && keep_aligned(block, bytes);
+        let header = block.cast::<usize>().sub(1).read();
+        let bytes = (header & !FLAGS).wrapping_sub(OVERHEAD);
+        let is_odd = header & (MAPPED | RESERVED) != 0 || !(block as usize).is_multiple_of(ALIGN);
+        if !is_odd && bytes >= LARGE {
+            leaves_large(block, bytes);
+        } else if !is_odd && keep_aligned(block, bytes) {
+            return;
         }
-        leaves_large(block, bytes);
+        underlying::free(block);
     }
-    false
 }
 
 /// Keeps a small block of glibc's, where there is room for it.
 #[inline]
 unsafe fn keep_aligned(block: *mut c_void, bytes: usize) -> bool {
-    if lifecycle::serving().is_none() {
-        return false;
-    }
     // SAFETY: the cache is this thread's, and no handler that has interrupted it is changing it.
     let Some(cache) = known().and_then(|cache| unsafe { cache.as_mut().filter(|cache| !cache.is_busy) }) else {
         return false;
@@ -368,7 +373,7 @@ pub(crate) fn forget() {
 /// and that comes from the arena.
 ///
 /// # Safety
-/// As of [`keeps`]. What glibc itself writes to a free block is at its ends.
+/// As of [`concerns`]. What glibc itself writes to a free block is at its ends.
 #[cold]
 unsafe fn give_pages_back(block: *mut c_void, bytes: usize) {
     if Settings::get().is_none_or(|settings| settings.is_heap_huge) {

@@ -80,7 +80,9 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
             large::release(block);
         } else if slabs::owns(block) {
             cache::put(block);
-        } else if !cache::keeps(block) {
+        } else if cache::concerns(block) {
+            cache::put_other(block);
+        } else {
             underlying::free(block);
         }
     }

@@ -10,10 +10,9 @@ use crate::system::memory;
 
 /// What all of a block is, in the unit of a density.
 const WHOLE: usize = 1 << 16;
-/// Blocks of which less is resident are sparse.
+/// Blocks of which less is resident are sparse; those of which more is, are dense for certain.
 const SPARSE: usize = WHOLE / 8 * 3;
-/// The density is a mean of about so many blocks, the latest ones counting most.
-const MEAN_OF: usize = 16;
+const DENSE: usize = WHOLE / 2;
 
 /// This part of what is in use may be resident in free blocks, and this much in any case: where blocks are touched densely, and where they are not.
 const DENSE_PART: usize = 16;
@@ -37,6 +36,8 @@ struct Rules {
     looked_at: usize,
     looked_at_first: usize,
     part: usize,
+    /// The density is a mean of about so many, the latest ones counting most.
+    mean_of: usize,
     /// Before so many are back, nothing is known.
     few: usize,
     /// Whether slabs may serve dense blocks. Of larger ones, a few touch as many pages as the program has in all, and classes are far apart.
@@ -44,8 +45,8 @@ struct Rules {
 }
 
 const RULES: [Rules; 2] = [
-    Rules { trial: 512, looked_at: 64, looked_at_first: 4, part: 1 << 20, few: 64, may_be_dense: true },
-    Rules { trial: 16, looked_at: 8, looked_at_first: 1, part: 128 << 10, few: 4, may_be_dense: false },
+    Rules { trial: 512, looked_at: 64, looked_at_first: 4, part: 1 << 20, mean_of: 16, few: 64, may_be_dense: true },
+    Rules { trial: 16, looked_at: 8, looked_at_first: 1, part: 128 << 10, mean_of: 32, few: 4, may_be_dense: false },
 ];
 
 /// Whether slabs serve blocks of a kind.
@@ -144,7 +145,9 @@ impl Suitability {
         if self.returned < rules.few || standing.phase() == Phase::Closed {
             return;
         }
-        if !standing.is_sparse() && !rules.may_be_dense {
+        // What was sparse in the trial may seem to be dense by chance.
+        let is_dense = if self.returned <= rules.trial { !standing.is_sparse() } else { self.density > DENSE };
+        if is_dense && !rules.may_be_dense {
             retire(self.kind);
         } else if self.returned == rules.trial {
             standing.open();
@@ -182,7 +185,7 @@ impl Suitability {
         }
         let resident = memory::resident(pages.clone()).unwrap_or(pages.len());
         self.looks += 1;
-        let of = self.looks.min(MEAN_OF);
+        let of = self.looks.min(self.rules().mean_of);
         self.density = ((of - 1) * self.density + WHOLE * resident / pages.len()) / of;
         standing.is_sparse.store(self.returned >= self.rules().few && self.density < SPARSE, Ordering::Relaxed);
         resident
