@@ -3,8 +3,7 @@
 use crate::sandbox::{Sandbox, assert_well, printed};
 
 /// Programs that are about any large block, whoever serves it.
-const PROGRAMS: [&str; 9] =
-    ["alive", "children", "family", "forks", "growth", "moving", "realloc", "signals", "threads"];
+const PROGRAMS: [&str; 8] = ["alive", "children", "family", "forks", "growth", "moving", "realloc", "threads"];
 
 #[test]
 fn what_is_promised_of_large_blocks_holds_for_those_of_slabs() {
