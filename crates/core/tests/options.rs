@@ -133,6 +133,8 @@ fn ranges_of_numbers_and_units_hold() {
     assert_eq!(of(&megabytes, "500"), Some(Value::Size(Bytes::new(500 << 20))));
     assert_eq!(of(&megabytes, "1GiB"), Some(Value::Size(Bytes::new(1 << 30))));
     assert_eq!((of(&megabytes, "0"), of(&megabytes, "99999999999999999999")), (None, None));
+    assert_eq!((of(&Kind::Names, "./a"), of(&Kind::Names, "a,,b"), of(&Kind::Names, "")), (None, None, None));
+    assert_eq!(of(&Kind::Names, "gcc, ld"), Some(Value::Text("gcc, ld".to_owned())));
     assert_eq!((of(&Kind::Text, "a\0b"), of(&Kind::Path, "a\0b"), of(&Kind::Path, "")), (None, None, None));
 }
 
@@ -248,4 +250,17 @@ fn variables_are_typed_in_the_table_alone() {
         assert!(may || !is_typed(&text), "{} types a variable", path.display());
     }
     assert!(files > 100, "{files} files");
+}
+
+#[test]
+fn deep_recs_switch_turns_the_arena_off_unless_somebody_asks_for_it() {
+    let origin = |variables: &[(&str, &str)]| {
+        let (options, errors) = read(variables);
+        assert!(errors.is_empty(), "{errors:?}");
+        (options.get(ARENA), options.setting(ARENA).origin.clone())
+    };
+    let off = ("ENABLE_MEMORY_OPTIMIZATION", "0");
+    assert_eq!(origin(&[off]), (ArenaUse::Never, Origin::Variable("ENABLE_MEMORY_OPTIMIZATION")));
+    assert_eq!(origin(&[("ENABLE_MEMORY_OPTIMIZATION", "1")]).0, ArenaUse::Auto);
+    assert_eq!(origin(&[off, ("LOWTIDE_ARENA", "always")]).0, ArenaUse::Always);
 }

@@ -32,11 +32,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
 pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
     unsafe {
-        if count.saturating_mul(bytes) < LARGE {
-            underlying::calloc(count, bytes)
-        } else {
-            large_calloc(count, bytes)
-        }
+        if count.saturating_mul(bytes) < LARGE { underlying::calloc(count, bytes) } else { large_calloc(count, bytes) }
     }
 }
 

@@ -48,9 +48,6 @@ pub(crate) struct Settings {
 /// What this library reads.
 const SCOPES: [Scope; 5] = [Scope::Host, Scope::Underlying, Scope::Learning, Scope::Watching, Scope::Internal];
 
-/// Where this is switched off, `DeepRec` leaves memory to the C library.
-const OPTIMIZATION: &str = "ENABLE_MEMORY_OPTIMIZATION";
-
 /// How glibc's allocator is set.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
@@ -81,13 +78,8 @@ impl Settings {
             words.clone().find_map(value).map(OsString::from_vec)
         };
         let (options, errors) = Options::from_variables(&SCOPES, lookup);
-        let is_off = || lookup(OPTIMIZATION).is_some_and(|value| ["0", "false"].iter().any(|off| value == *off));
         Self {
-            arena_use: match options.given(ARENA) {
-                _ if is_left_out(&command, &options) => ArenaUse::Never,
-                None if is_off() => ArenaUse::Never,
-                _ => options.get(ARENA),
-            },
+            arena_use: if is_left_out(&command, &options) { ArenaUse::Never } else { options.get(ARENA) },
             pages: options.get(PAGES),
             trim_underlying: options.get(TRIM_UNDERLYING),
             summary: options.get(SUMMARY).map(|folder| std::path::absolute(&folder).unwrap_or(folder)),

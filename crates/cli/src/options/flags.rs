@@ -141,7 +141,7 @@ mod tests {
             let value = match entry.kind {
                 Kind::Switch => None,
                 Kind::Choice(choices) => Some(choices[0].name),
-                Kind::Text | Kind::Path => Some("text"),
+                Kind::Text | Kind::Names | Kind::Path => Some("text"),
                 _ => Some("7"),
             };
             let arguments: Vec<&str> = [flag.as_str()].into_iter().chain(value).collect();

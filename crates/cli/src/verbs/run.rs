@@ -12,6 +12,7 @@ pub(crate) mod summary;
 mod text;
 pub(crate) mod underlying;
 
+use std::env;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -53,13 +54,13 @@ pub struct Arguments {
     /// Run it without Lowtide first, and show both side by side
     #[arg(long)]
     compare: bool,
-    /// How often to compare, by turns without Lowtide first and with it first; shows medians [default: 1]
+    /// How often to run it each way, which take turns at being first; shows medians [default: 1]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::count, requires = "compare", allow_negative_numbers = true)]
     rounds: Option<NonZeroUsize>,
     /// Say nothing at the end
     #[arg(short, long)]
     quiet: bool,
-    /// Write x.json: what each process did that left a summary
+    /// Write FILE, as JSON: what each process did that left a summary
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -241,8 +242,11 @@ impl Outcome {
         }
         lines.extend(self.comparison.iter().flat_map(Comparison::lines));
         lines.extend(self.stopped.clone());
-        if let Some((_, summaries)) = served {
-            lines.push(text::next(summaries, self.comparison.as_ref(), command));
+        if let Some((run, summaries)) = served
+            && run.ended.code() == 0
+            && summaries.has(run.ended.pid)
+        {
+            lines.push(text::next(summaries, self.comparison.as_ref(), &flags(command), command));
         }
         for line in lines {
             console.say(line);
@@ -255,6 +259,14 @@ impl Outcome {
         text.push(b'\n');
         target.write_bytes(&text)
     }
+}
+
+/// The flags that stood between the verb and the command.
+fn flags(command: &[OsString]) -> Vec<OsString> {
+    let words: Vec<OsString> = env::args_os().collect();
+    let before = words.len().saturating_sub(command.len());
+    let flags = words.iter().take(before).skip_while(|&word| word != "run").skip(1);
+    flags.filter(|&word| word != "--").cloned().collect()
 }
 
 /// What `-o` writes. Fields are added, never removed.

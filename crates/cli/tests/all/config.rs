@@ -48,7 +48,7 @@ fn example(entry: &Entry) -> (Option<&'static str>, &'static str, &'static str) 
         Kind::SecondsOrStep => (Some("step"), "'step'", "step"),
         Kind::Choice(_) if entry.name == "arena" => (Some("never"), "'never'", "never"),
         Kind::Choice(_) => (Some("base"), "'base'", "base"),
-        Kind::Text | Kind::Path => (Some("glibc"), "'glibc'", "glibc"),
+        Kind::Text | Kind::Names | Kind::Path => (Some("glibc"), "'glibc'", "glibc"),
     }
 }
 

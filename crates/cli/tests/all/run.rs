@@ -88,10 +88,13 @@ fn the_host_is_served_where_nothing_is_named_and_the_end_is_told() {
         "peak         4.0 MiB resident · large blocks 1.0 MiB at most",
         "plan         100.0% of 5 large allocations hit",
         "huge pages   50.0% of 2.0 MiB",
-        "next: `lowtide run --compare -- sh -c",
     ] {
         assert!(ended.talk.contains(words), "{words}: {}", ended.talk);
     }
+    // One that failed would be refused.
+    assert!(!ended.talk.contains("next:"), "{}", ended.talk);
+    let next = "next: `lowtide run --compare --pages base -- true` runs it with and without";
+    assert!(run(&["run", "--pages", "base", "--", "true"]).talk.contains(next));
     assert!(run(&["run", "--quiet", "--", "true"]).talk.is_empty());
 }
 

@@ -42,6 +42,8 @@ pub enum Kind {
     Choice(&'static [Choice]),
     /// Any text.
     Text,
+    /// Names of programs, separated by commas.
+    Names,
     /// A file, a folder or a program.
     Path,
 }
@@ -110,7 +112,7 @@ impl Kind {
             Self::Seconds => Type::Seconds,
             Self::SecondsOrStep => Type::SecondsOrStep,
             Self::Choice(_) => Type::Choice,
-            Self::Text => Type::Text,
+            Self::Text | Self::Names => Type::Text,
             Self::Path => Type::Path,
         }
     }
@@ -144,6 +146,10 @@ impl Kind {
                 let choice = choices.iter().find(|choice| choice.name == trimmed);
                 choice.map(|choice| Value::Choice(choice.name))
             }
+            Self::Names => {
+                let is_name = |name: &str| !name.trim().is_empty() && !name.contains(['/', '\0']);
+                text.split(',').all(is_name).then(|| Value::Text(text.to_owned()))
+            }
             Self::Text | Self::Path => (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned())),
         }
     }
@@ -158,6 +164,7 @@ impl Kind {
             Self::SecondsOrStep => "SECONDS|step".to_owned(),
             Self::Choice(choices) => choices.iter().map(|choice| choice.name).collect::<Vec<_>>().join("|"),
             Self::Text => "TEXT".to_owned(),
+            Self::Names => "NAMES".to_owned(),
             Self::Path => "PATH".to_owned(),
         }
     }
@@ -216,6 +223,7 @@ impl fmt::Display for Kind {
                 Ok(())
             }
             Self::Text => f.write_str("a text"),
+            Self::Names => f.write_str("names of programs without folders, such as `gcc,ld`"),
             Self::Path => f.write_str("a path"),
         }
     }

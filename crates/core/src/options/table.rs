@@ -54,7 +54,7 @@ table! {
     ONLY: Option<String> = {
         name: "only",
         variable: "LOWTIDE_ONLY",
-        kind: Kind::Text,
+        kind: Kind::Names,
         scope: Scope::Host,
     }
 
@@ -62,7 +62,7 @@ table! {
     NOT: Option<String> = {
         name: "not",
         variable: "LOWTIDE_NOT",
-        kind: Kind::Text,
+        kind: Kind::Names,
         scope: Scope::Host,
     }
 

@@ -4,8 +4,12 @@ use std::ffi::{OsStr, OsString};
 
 use super::entry::{self, Entry, OptionError, Scope};
 use super::key::{Key, Typed};
-use super::kind::Value;
-use super::table::TABLE;
+use super::kind::{Kind, Value};
+use super::table::{ARENA, TABLE};
+
+/// Where this is switched off, `DeepRec` leaves memory to the C library: there is no arena either, unless somebody asks for one.
+const OPTIMIZATION: &str = "ENABLE_MEMORY_OPTIMIZATION";
+const NEVER: Value = Value::Choice("never");
 
 /// Where a value came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,6 +80,10 @@ impl Options {
             }
         }
         self.take_defaults_of(&systems);
+        let is_off = || lookup(OPTIMIZATION).and_then(|text| Kind::Switch.parse(&text)) == Some(Value::Switch(false));
+        if scopes.contains(&ARENA.entry().scope) && self.setting(ARENA).origin == Origin::Default && is_off() {
+            self.settings[ARENA.index] = Setting { value: Some(NEVER), origin: Origin::Variable(OPTIMIZATION) };
+        }
         errors
     }
 

@@ -48,7 +48,8 @@ struct Summary<'a> {
 #[derive(Debug, Serialize)]
 struct Faults {
     total: u64,
-    per_step_before_plan: f64,
+    /// None where there were no steps.
+    per_step_before_plan: Option<f64>,
     per_step_after_plan: Option<f64>,
 }
 
@@ -140,7 +141,7 @@ fn summary(settings: &Settings, marks: Vec<Mark>) -> Summary<'_> {
         planned_from_step: stats.planned_from,
         faults: Faults {
             total: usage.minor,
-            per_step_before_plan: before.unwrap_or(usage.minor as f64 / steps.max(1) as f64),
+            per_step_before_plan: (steps > 0).then(|| before.unwrap_or(usage.minor as f64 / steps as f64)),
             per_step_after_plan: after,
         },
         peak_rss_bytes: memory.peak.get(),

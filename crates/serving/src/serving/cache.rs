@@ -225,7 +225,8 @@ fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
     }
     let size = size_of_class(class);
     cache.freed += 1;
-    let has_room = cache.bytes + size <= cache.may_have || grow(&mut cache.shares, &mut cache.freed, &mut cache.may_have);
+    let has_room =
+        cache.bytes + size <= cache.may_have || grow(&mut cache.shares, &mut cache.freed, &mut cache.may_have);
     let place = bin.blocks.get_mut(bin.count as usize).filter(|_| has_room);
     let is_kept = place.is_some();
     if let Some(place) = place {

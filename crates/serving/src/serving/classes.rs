@@ -48,8 +48,11 @@ static SIZES: [usize; CLASSES] = {
     let mut sizes = [0; CLASSES];
     let mut class = 0;
     while class < CLASSES {
-        let (least, class_above, steps) =
-            if class < LARGE_CLASSES { (LARGE, class, STEPS) } else { (FINEST, class - LARGE_CLASSES + 1, COARSE_STEPS) };
+        let (least, class_above, steps) = if class < LARGE_CLASSES {
+            (LARGE, class, STEPS)
+        } else {
+            (FINEST, class - LARGE_CLASSES + 1, COARSE_STEPS)
+        };
         let power = least << (class_above / steps);
         sizes[class] = power + class_above % steps * (power / steps);
         class += 1;

@@ -144,7 +144,9 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
 /// As of the C library.
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { if align.is_power_of_two() { allocate_aligned(align, bytes) } else { underlying::aligned_alloc(align, bytes) } }
+    unsafe {
+        if align.is_power_of_two() { allocate_aligned(align, bytes) } else { underlying::aligned_alloc(align, bytes) }
+    }
 }
 
 /// A block at a multiple of `align`. What is no power of two is the underlying allocator's to judge.

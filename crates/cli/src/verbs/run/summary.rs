@@ -88,6 +88,12 @@ impl Summary {
         Bytes::new(self.peak_rss_bytes)
     }
 
+    /// Whether much of what was asked for in large blocks was faulted in, for all that is known of pages.
+    pub fn faults_much(&self) -> bool {
+        const PAGE: u64 = 4 << 10;
+        self.faults.total.saturating_mul(PAGE) >= self.large.asked_before_bytes / 2
+    }
+
     /// How much of what was asked for while a plan was served was in it.
     pub fn hit_rate(&self) -> Option<f64> {
         let asked = self.large.hits + self.large.misses;

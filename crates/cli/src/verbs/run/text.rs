@@ -61,10 +61,18 @@ fn block(summary: &Summary) -> Vec<String> {
     let large = match summary.large.allocations {
         0 if summary.large.by == "off" => "the arena is off for it".to_owned(),
         0 if summary.large.by == "slabs" => "large blocks came from slabs by size class: many are replaced".to_owned(),
+        0 if summary.large.asked_before_bytes >= WORTH && summary.faults_much() => {
+            format!(
+                "large blocks stayed with {}: by the end it was not clear yet what the arena would save",
+                summary.below
+            )
+        }
         0 if summary.large.asked_before_bytes >= WORTH => {
             format!("large blocks stayed with {}: few of their pages are faulted in again", summary.below)
         }
-        0 if summary.large.asked_before_bytes > 0 => "few large blocks".to_owned(),
+        0 if summary.large.asked_before_bytes > 0 => {
+            format!("{} in large blocks, too little for the arena", Bytes::new(summary.large.asked_before_bytes))
+        }
         0 => "no large blocks".to_owned(),
         _ => format!("large blocks {} at most", Bytes::new(summary.large.peak_live_bytes)),
     };
@@ -121,17 +129,25 @@ fn percent(part: f64) -> String {
     format!("{:.1}%", (part * 1000.0).floor() / 10.0)
 }
 
-/// The next command to type.
-pub(super) fn next(summaries: &Summaries, comparison: Option<&Comparison>, command: &[OsString]) -> String {
-    let typed = typed(command);
+/// The next command to type, of a program that ended well; `flags` are those that were given.
+pub(super) fn next(
+    summaries: &Summaries,
+    comparison: Option<&Comparison>,
+    flags: &[OsString],
+    command: &[OsString],
+) -> String {
+    let (flags, typed) = (typed(flags), typed(command));
+    let flags = if flags.is_empty() { flags } else { format!(" {flags}") };
     let first = summaries.of.first();
     let without_steps = first.is_some_and(|summary| summary.steps == 0 && summary.large.allocations >= MANY);
     if without_steps {
-        return format!("next: mark the steps with `lowtide.step()`, or `lowtide watch -- {typed}`");
+        return format!(
+            "next: mark the steps with `lowtide.step()` (in C, `lowtide_step()`), or `lowtide watch -- {typed}`"
+        );
     }
     match comparison {
         Some(_) => format!("next: `lowtide watch -- {typed}` shows memory and faults over time"),
-        None => format!("next: `lowtide run --compare -- {typed}` runs it with and without"),
+        None => format!("next: `lowtide run --compare{flags} -- {typed}` runs it with and without"),
     }
 }
 
@@ -190,7 +206,14 @@ mod tests {
                 .ends_with("large blocks stayed with glibc: few of their pages are faulted in again")
         );
         assert!(line("slabs", WORTH).ends_with("large blocks came from slabs by size class: many are replaced"));
-        assert!(line("underlying", 1).ends_with("few large blocks"));
+        assert!(line("underlying", 1 << 20).ends_with("1.0 MiB in large blocks, too little for the arena"));
+        let faulted = Summary {
+            faults: Faults { total: WORTH / 4096, ..Faults::default() },
+            large: Large { by: "underlying".to_owned(), asked_before_bytes: WORTH, ..Large::default() },
+            below: "glibc".to_owned(),
+            ..Summary::default()
+        };
+        assert!(block(&faulted).pop().unwrap().ends_with("by the end it was not clear yet what the arena would save"));
         assert!(line("off", 1).ends_with("the arena is off for it"));
         assert!(line("underlying", 0).ends_with("no large blocks"));
     }

@@ -11,7 +11,8 @@ use crate::serving::cache;
 use crate::serving::classes::{CLASSES, Kind, size_of_class};
 use crate::serving::slabs::suitability::{Phase, Standing, Suitability};
 use crate::serving::slabs::{
-    ALIGN, ARE_HUGE, BASE, CLASS, HIGHER, IS_LOCKED, IS_QUIET, MOST, PIECE, PIECES_OF_LARGER, begin, class, range, retire,
+    ALIGN, ARE_HUGE, BASE, CLASS, HIGHER, IS_LOCKED, IS_QUIET, MOST, PIECE, PIECES_OF_LARGER, begin, class, range,
+    retire,
 };
 use crate::system::memory;
 
@@ -189,7 +190,8 @@ impl Slabs {
             let piece = self.positions.len();
             let start = BASE.load(Ordering::Relaxed) + piece * PIECE;
             // SAFETY: nobody has had these addresses.
-            if (piece + count) * PIECE > range().len() || !unsafe { memory::open(start as *mut c_void, count * PIECE) } {
+            if (piece + count) * PIECE > range().len() || !unsafe { memory::open(start as *mut c_void, count * PIECE) }
+            {
                 self.kinds[Kind::of(class) as usize].may_open = false;
                 return None;
             }
