@@ -10,6 +10,7 @@ pub(crate) mod deferred;
 pub(crate) mod early;
 pub(crate) mod exports;
 pub(crate) mod large;
+pub(crate) mod leaving;
 pub(crate) mod nested;
 pub(crate) mod slabs;
 pub(crate) mod thread;

@@ -261,12 +261,21 @@ impl Outcome {
     }
 }
 
-/// The flags that stood between the verb and the command.
+/// The flags that stood between the verb and the command, without the file that was written.
 fn flags(command: &[OsString]) -> Vec<OsString> {
     let words: Vec<OsString> = env::args_os().collect();
     let before = words.len().saturating_sub(command.len());
-    let flags = words.iter().take(before).skip_while(|&word| word != "run").skip(1);
-    flags.filter(|&word| word != "--").cloned().collect()
+    let mut given = words.into_iter().take(before).skip_while(|word| word != "run").skip(1);
+    let mut flags = Vec::new();
+    while let Some(word) = given.next() {
+        let text = word.to_string_lossy();
+        if text == "-o" || text == "--output" {
+            given.next();
+        } else if text != "--" && !text.starts_with("-o") && !text.starts_with("--output=") {
+            flags.push(word);
+        }
+    }
+    flags
 }
 
 /// What `-o` writes. Fields are added, never removed.

@@ -19,7 +19,7 @@ use crate::report::notice::say;
 use crate::service;
 use crate::serving::classes::Kind;
 use crate::serving::thread::{self, Inside};
-use crate::serving::{cache, slabs, underlying};
+use crate::serving::{leaving, slabs, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
 
@@ -76,7 +76,7 @@ pub(crate) fn serving() -> Option<&'static HostArena> {
 /// No new blocks come from the arena; those that it has handed out come back to it.
 pub(crate) fn retire() {
     IS_RETIRED.store(true, Ordering::Release);
-    Kind::ALL.into_iter().for_each(cache::stop_leaving);
+    Kind::ALL.into_iter().for_each(leaving::stop);
 }
 
 /// The arena for a new block of `bytes`, unless it was given up, is retired or is not worth making yet.
@@ -130,7 +130,7 @@ fn make() -> Option<&'static HostArena> {
             // What the underlying allocator has kept of large blocks is of no more use.
             underlying::trim(0);
             slabs::retire_all();
-            cache::begin_to_leave();
+            leaving::begin();
         }
         Ok(Ok(_)) => {}
         Ok(Err(error)) => step_aside(format_args!("no range of addresses for large blocks: {error}")),

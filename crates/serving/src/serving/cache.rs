@@ -24,10 +24,10 @@ use crate::serving::aligned::{self, Aligned};
 use crate::serving::classes::{Kind, LARGE_CLASSES, LARGEST, class_of, size_of_class};
 use crate::serving::large::LARGE;
 use crate::serving::slabs::{Address, HIGHER, Phase};
-use crate::serving::{slabs, thread, underlying};
+use crate::serving::{leaving, slabs, thread, underlying};
 use crate::settings::Settings;
 use crate::system::errno::Errno;
-use crate::system::{memory, threads};
+use crate::system::threads;
 
 /// How many blocks of a class a thread keeps: as many as lie in a line of the processor's cache, beside their count.
 const SLOTS: usize = 15;
@@ -54,9 +54,7 @@ const MAPPED: usize = 2;
 const RESERVED: usize = 8;
 const ALIGN: usize = 16;
 /// How much of that size is not the program's.
-const OVERHEAD: usize = 8;
-/// How much of a free block glibc uses for its lists.
-const NOTES: usize = 32;
+pub(super) const OVERHEAD: usize = 8;
 
 /// Free blocks of a class; none behind the last.
 #[derive(Clone, Copy)]
@@ -99,9 +97,6 @@ const SHORT_LIVED: usize = 1024;
 /// The key by which the C library ends a thread's cache; none before one was needed, or where there is none to be had.
 static KEY: AtomicU32 = AtomicU32::new(0);
 static HAS_KEY: AtomicBool = AtomicBool::new(false);
-
-/// How many bytes of glibc's blocks of each kind will not be needed again once they are freed.
-static LEFT: [AtomicUsize; Kind::ALL.len()] = [const { AtomicUsize::new(0) }; Kind::ALL.len()];
 
 /// A block of at least `bytes` for a thread that has a cache: one that it has freed, or another of a slab.
 #[inline(always)]
@@ -170,10 +165,10 @@ fn forsake(cache: &mut Cache) {
 #[cold]
 fn count_asked(cache: &mut Cache) {
     evidence::add(std::mem::take(&mut cache.asked) as u64);
-    let too_many = cache.shares.saturating_sub(DENSE.of_thread / SHARE);
-    if too_many > 0 && !slabs::are_sparse(Kind::Large) {
+    if cache.shares > DENSE.of_thread / SHARE && !slabs::are_sparse(Kind::Large) {
         empty(cache);
         begin(&mut cache.is_busy);
+        let too_many = cache.shares.saturating_sub(DENSE.of_thread / SHARE);
         cache.shares -= too_many;
         cache.may_have = cache.shares * SHARE;
         end(&mut cache.is_busy);
@@ -322,30 +317,10 @@ unsafe fn leaves_large(block: *mut c_void, bytes: usize) {
         return;
     }
     // SAFETY: the caller's.
-    unsafe { give_pages_back(block, bytes) };
+    unsafe { leaving::give_pages_back(block, bytes) };
 }
 
-/// The arena has just been made: what glibc has handed out by now will not be needed again once it is freed.
-pub(crate) fn begin_to_leave() {
-    if underlying::is_plain_glibc() {
-        let bytes = underlying::mallinfo2().uordblks;
-        for left in &LEFT {
-            left.store(bytes, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Slabs have so many bytes of a kind more than ever: as much of glibc's will not be needed again.
-pub(crate) fn replaces(kind: Kind, bytes: usize) {
-    LEFT[kind as usize].fetch_add(bytes, Ordering::Relaxed);
-}
-
-/// New blocks of a kind come from glibc again.
-pub(crate) fn stop_leaving(kind: Kind) {
-    LEFT[kind as usize].store(0, Ordering::Relaxed);
-}
-
-/// Lets a cache that is full have a share more, which has room for any block but the largest.
+/// Lets a cache that is full have a share more; false where it has all that it may have by now.
 #[cold]
 fn grow(shares: &mut usize, freed: &mut usize, may_have: &mut usize) -> bool {
     let most = if slabs::are_sparse(Kind::Large) { SPARSE } else { DENSE };
@@ -368,30 +343,6 @@ pub(crate) fn forget() {
     let own = known().and_then(|cache| unsafe { cache.as_ref() });
     SHARES.store(own.map_or(0, |cache| cache.shares), Ordering::Relaxed);
     aligned::forget(own.map(|cache| &cache.aligned));
-}
-
-/// Gives the pages of a block back that is about to be freed and may be from before the arena: glibc would keep them for the next of its size,
-/// and that comes from the arena.
-///
-/// # Safety
-/// As of [`concerns`]. What glibc itself writes to a free block is at its ends.
-#[cold]
-unsafe fn give_pages_back(block: *mut c_void, bytes: usize) {
-    if Settings::get().is_none_or(|settings| settings.is_heap_huge) {
-        return;
-    }
-    let left = &LEFT[Kind::of_size(bytes) as usize];
-    if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
-        return;
-    }
-    let page = memory::page_size();
-    let (start, end) = (block as usize + NOTES, block as usize + bytes - OVERHEAD);
-    let pages = start.next_multiple_of(page)..end / page * page;
-    if !pages.is_empty() {
-        evidence::discarded(memory::resident(pages.clone()).unwrap_or(pages.len()) as u64);
-        // SAFETY: the caller's: nobody uses what is in these pages any more.
-        unsafe { memory::discard(pages) };
-    }
 }
 
 /// The cache of this thread, where it has one and does not end.
@@ -417,7 +368,12 @@ fn begin_cache() -> Option<*mut Cache> {
         return None;
     }
     let kept = Errno::keep();
+    // A handler that comes in between makes none of its own.
+    thread::set_cache(ENDED);
     let cache = make_cache();
+    if cache.is_none() {
+        thread::set_cache(ptr::null_mut());
+    }
     drop(kept);
     cache
 }
@@ -449,8 +405,8 @@ fn make_cache() -> Option<*mut Cache> {
     unsafe { cache.write(empty) };
     thread::set_cache(cache);
     if !threads::set_for_key(KEY.load(Ordering::Relaxed), cache.cast()) {
+        thread::set_cache(ENDED);
         give_back(cache);
-        thread::set_cache(ptr::null_mut());
         return None;
     }
     Some(cache)

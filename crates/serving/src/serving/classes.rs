@@ -17,6 +17,8 @@ const COARSE_STEPS: usize = 4;
 pub(crate) const LARGE_CLASSES: usize = STEPS * (FINEST / LARGE).ilog2() as usize + 1;
 pub(crate) const CLASSES: usize = LARGE_CLASSES + COARSE_STEPS * (LARGEST / FINEST).ilog2() as usize;
 
+const _: () = assert!(CLASSES <= u64::BITS as usize);
+
 /// All classes' sizes are multiples of this.
 const UNIT: usize = LARGE / STEPS;
 

@@ -55,15 +55,13 @@ fn base() -> Option<usize> {
     // One slot more than needed, so that the first can begin at a multiple.
     let mapped = memory::reserve((SLOTS + 1) * SLOT)?;
     let new = mapped.next_multiple_of(SLOT);
+    // Before anybody has a block of these.
+    underlying::look_out();
     match BASE.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => {
-            underlying::look_out();
-            Some(new)
-        }
+        Ok(_) => Some(new),
         Err(earlier) => {
             // SAFETY: nobody knows these addresses.
             unsafe { memory::release(mapped, (SLOTS + 1) * SLOT) };
-            underlying::look_out();
             Some(earlier)
         }
     }

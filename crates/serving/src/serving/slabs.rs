@@ -23,9 +23,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use lowtide_memory::system::files::huge_pages::{HugePages, Mode};
 
 use crate::process::alterations;
-use crate::serving::cache;
 use crate::serving::classes::{Kind, size_of_class};
 use crate::serving::deferred::Deferred;
+use crate::serving::leaving;
 use crate::serving::thread::Inside;
 use crate::system::errno::Errno;
 use crate::system::{memory, process};
@@ -148,7 +148,7 @@ pub(crate) fn are_sparse(kind: Kind) -> bool {
 /// No new blocks of a kind come from here any more.
 fn retire(kind: Kind) {
     Standing::of(kind).close();
-    cache::stop_leaving(kind);
+    leaving::stop(kind);
 }
 
 /// No new blocks come from here any more.
@@ -191,7 +191,7 @@ pub(crate) fn trim() -> usize {
 /// From now on nothing is asked of the system.
 pub(crate) fn be_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
-    Kind::ALL.into_iter().for_each(cache::stop_leaving);
+    Kind::ALL.into_iter().for_each(leaving::stop);
 }
 
 /// How many blocks are handed out, and their bytes.
@@ -238,8 +238,7 @@ fn with<R>(work: impl FnOnce(&mut Slabs) -> R) -> Option<R> {
             (slabs, true)
         }
     };
-    slabs.entered += 1;
-    slabs.contended += usize::from(is_contended);
+    slabs.is_contended = is_contended;
     DEFERRED.take(|block| slabs.put(block as usize));
     let result = work(&mut slabs);
     drop(slabs);

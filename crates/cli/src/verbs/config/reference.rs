@@ -75,7 +75,8 @@ fn former() -> String {
 
 fn older() -> String {
     let mut text = "\n## Names of older systems\n\nThey have the meaning that the documents of their system give them. Who sets one \
-                    variable of a system gets the defaults\nof that system for the others.\n\n\
+                    variable of a system gets the defaults\nof that system for the others. `ENABLE_MEMORY_OPTIMIZATION=0` sets `arena` \
+                    to `never` too, unless a flag, a variable or a\nfile says otherwise.\n\n\
                     | system | variable | option | values | default there |\n|---|---|---|---|---|\n"
         .to_owned();
     for entry in TABLE {

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use lowtide_core::Bytes;
+use lowtide_core::preload::WORTH;
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::{Builder, TempDir};
@@ -88,10 +89,13 @@ impl Summary {
         Bytes::new(self.peak_rss_bytes)
     }
 
-    /// Whether much of what was asked for in large blocks was faulted in, for all that is known of pages.
-    pub fn faults_much(&self) -> bool {
+    /// Whether much of what was asked for in large blocks was faulted in, for all that is known of pages, by a program that ended before that could
+    /// be judged.
+    pub fn is_undecided(&self) -> bool {
         const PAGE: u64 = 4 << 10;
-        self.faults.total.saturating_mul(PAGE) >= self.large.asked_before_bytes / 2
+        const JUDGED: u64 = 8 * WORTH;
+        self.large.asked_before_bytes <= JUDGED
+            && self.faults.total.saturating_mul(PAGE) >= self.large.asked_before_bytes / 2
     }
 
     /// How much of what was asked for while a plan was served was in it.

@@ -61,7 +61,7 @@ fn block(summary: &Summary) -> Vec<String> {
     let large = match summary.large.allocations {
         0 if summary.large.by == "off" => "the arena is off for it".to_owned(),
         0 if summary.large.by == "slabs" => "large blocks came from slabs by size class: many are replaced".to_owned(),
-        0 if summary.large.asked_before_bytes >= WORTH && summary.faults_much() => {
+        0 if summary.large.asked_before_bytes >= WORTH && summary.is_undecided() => {
             format!(
                 "large blocks stayed with {}: by the end it was not clear yet what the arena would save",
                 summary.below
@@ -136,8 +136,8 @@ pub(super) fn next(
     flags: &[OsString],
     command: &[OsString],
 ) -> String {
-    let (flags, typed) = (typed(flags), typed(command));
-    let flags = if flags.is_empty() { flags } else { format!(" {flags}") };
+    let given: Vec<String> = flags.iter().map(|word| format!(" {}", show::path(Path::new(word)))).collect();
+    let (flags, typed) = (given.concat(), typed(command));
     let first = summaries.of.first();
     let without_steps = first.is_some_and(|summary| summary.steps == 0 && summary.large.allocations >= MANY);
     if without_steps {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use crate::process::evidence;
 use crate::report::notice::give_up;
-use crate::serving::cache;
-use crate::serving::classes::{CLASSES, Kind, size_of_class};
+use crate::serving::classes::{CLASSES, Kind, LARGE_CLASSES, size_of_class};
+use crate::serving::leaving;
 use crate::serving::slabs::suitability::{Phase, Standing, Suitability};
 use crate::serving::slabs::{
     ALIGN, ARE_HUGE, BASE, CLASS, HIGHER, IS_LOCKED, IS_QUIET, MOST, PIECE, PIECES_OF_LARGER, begin, class, range,
@@ -19,7 +19,7 @@ use crate::system::memory;
 /// Where all but one of so many who come here find another thread, glibc does better: it has several heaps. That is looked at when so many have
 /// come. While slabs are on trial threads keep nothing for themselves, and it is not counted.
 const CONTENDED_OF: usize = 16;
-const ENTERED: usize = 1024;
+const ENTERED: usize = 512;
 
 /// How many runs of free blocks go back to the system at a time: a thread that frees one waits for them.
 const RUNS_AT_ONCE: usize = 16;
@@ -53,6 +53,9 @@ struct Amounts {
     most: usize,
     /// Whether there may be another slab.
     may_open: bool,
+    /// How often a thread came with a block, and how often it found another thread, since that was last looked at.
+    entered: usize,
+    contended: usize,
 }
 
 pub(super) struct Slabs {
@@ -61,9 +64,8 @@ pub(super) struct Slabs {
     /// Which of its class the slab of each piece is.
     positions: Vec<usize>,
     pub(super) blocks: usize,
-    /// How often a thread was here, and how often it found another, since slabs were last judged.
-    pub(super) entered: usize,
-    pub(super) contended: usize,
+    /// Whether the thread that is here has found another.
+    pub(super) is_contended: bool,
 }
 
 /// How many pieces a slab of a class has.
@@ -132,15 +134,22 @@ impl Class {
 impl Slabs {
     pub(super) const fn new() -> Self {
         const fn amounts(kind: Kind) -> Amounts {
-            Amounts { suitability: Suitability::new(kind), live: 0, touched: 0, most: 0, may_open: true }
+            Amounts {
+                suitability: Suitability::new(kind),
+                live: 0,
+                touched: 0,
+                most: 0,
+                may_open: true,
+                entered: 0,
+                contended: 0,
+            }
         }
         Self {
             classes: [const { Class::new() }; CLASSES],
             kinds: [amounts(Kind::Large), amounts(Kind::Larger)],
             positions: Vec::new(),
             blocks: 0,
-            entered: 0,
-            contended: 0,
+            is_contended: false,
         }
     }
 
@@ -155,7 +164,8 @@ impl Slabs {
     }
 
     pub(super) fn take(&mut self, class: usize) -> Option<usize> {
-        let higher = class..(class + 1 + HIGHER).min(CLASSES);
+        let of_kind = if Kind::of(class) == Kind::Large { LARGE_CLASSES } else { CLASSES };
+        let higher = class..(class + 1 + HIGHER).min(of_kind);
         let touched = higher.clone().find_map(|class| Some((class, self.classes.get_mut(class)?.take_touched()?)));
         let (class, (piece, place)) = match touched {
             Some((class, found)) => {
@@ -171,7 +181,9 @@ impl Slabs {
         self.blocks += 1;
         if let Some(more) = (of_kind.live + of_kind.touched).checked_sub(of_kind.most) {
             of_kind.most += more;
-            cache::replaces(kind, more);
+            if !IS_QUIET.load(Ordering::Relaxed) {
+                leaving::replaces(kind, more);
+            }
         }
         Some(BASE.load(Ordering::Relaxed) + piece * PIECE + place * bytes)
     }
@@ -250,11 +262,14 @@ impl Slabs {
         let was = Standing::of(kind).phase();
         of_kind.suitability.see(block..block + bytes, ARE_HUGE.load(Ordering::Relaxed));
         let phase = Standing::of(kind).phase();
-        if phase != was || self.entered >= ENTERED {
-            if phase == Phase::Serving && phase == was && self.contended > self.entered - self.entered / CONTENDED_OF {
+        of_kind.entered += 1;
+        of_kind.contended += usize::from(self.is_contended);
+        if phase != was || of_kind.entered >= ENTERED {
+            let is_contended = of_kind.contended > of_kind.entered - of_kind.entered / CONTENDED_OF;
+            if (was, phase, is_contended) == (Phase::Serving, Phase::Serving, true) {
                 retire(kind);
             }
-            (self.entered, self.contended) = (0, 0);
+            (of_kind.entered, of_kind.contended) = (0, 0);
         }
         let may_be_free = if phase == Phase::Closed { 0 } else { of_kind.suitability.may_be_free(of_kind.live) };
         if of_kind.suitability.resident(of_kind.touched) > may_be_free {

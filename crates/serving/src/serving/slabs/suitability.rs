@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::serving::classes::Kind;
-use crate::serving::slabs::retire;
+use crate::serving::slabs::{IS_QUIET, retire};
 use crate::system::memory;
 
 /// What all of a block is, in the unit of a density.
@@ -179,7 +179,7 @@ impl Suitability {
     /// Sees how much of free blocks is resident, and says how many bytes.
     fn look_at(&mut self, pages: Range<usize>) -> usize {
         let standing = self.standing();
-        if standing.phase() == Phase::Closed {
+        if standing.phase() == Phase::Closed || IS_QUIET.load(Ordering::Relaxed) {
             // It does not matter any more, and the process may have forbidden the call.
             return pages.len();
         }
