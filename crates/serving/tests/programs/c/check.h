@@ -36,6 +36,18 @@ static inline size_t resident(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The most that was resident since this program began, in KiB: what getrusage says may be its parent's. */
+static inline size_t peak_resident(void) {
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
+    size_t peak = 0;
+    CHECK(file);
+    while (fgets(line, sizeof line, file) && sscanf(line, "VmHWM: %zu", &peak) != 1) {}
+    fclose(file);
+    CHECK(peak > 0);
+    return peak;
+}
+
 static inline double seconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

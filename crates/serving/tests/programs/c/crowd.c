@@ -26,6 +26,6 @@ int main(int count, char **words) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%ld %ld\n", usage.ru_maxrss, usage.ru_minflt);
+    printf("%zu %ld\n", peak_resident(), usage.ru_minflt);
     return 0;
 }

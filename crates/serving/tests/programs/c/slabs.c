@@ -34,7 +34,7 @@ static void measure(int count, int turns, int magnitudes, size_t dense_from) {
     }
     struct rusage usage;
     CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-    printf("%ld %ld\n", usage.ru_maxrss, usage.ru_minflt);
+    printf("%zu %ld\n", peak_resident(), usage.ru_minflt);
 }
 
 /* Whether a new block of this size comes from a slab: those begin with a page. */
