@@ -220,8 +220,10 @@ fn keep(cache: &mut Cache, block: *mut c_void) -> bool {
     }
     let size = size_of_class(class);
     cache.freed += 1;
-    let has_room =
-        cache.bytes + size <= cache.may_have || grow(&mut cache.shares, &mut cache.freed, &mut cache.may_have);
+    if cache.bytes + size > cache.may_have {
+        grow(&mut cache.shares, &mut cache.freed, &mut cache.may_have);
+    }
+    let has_room = cache.bytes + size <= cache.may_have;
     let place = bin.blocks.get_mut(bin.count as usize).filter(|_| has_room);
     let is_kept = place.is_some();
     if let Some(place) = place {
@@ -320,21 +322,20 @@ unsafe fn leaves_large(block: *mut c_void, bytes: usize) {
     unsafe { leaving::give_pages_back(block, bytes) };
 }
 
-/// Lets a cache that is full have a share more; false where it has all that it may have by now.
+/// Lets a cache that is full have a share more, unless it has all that it may have by now.
 #[cold]
-fn grow(shares: &mut usize, freed: &mut usize, may_have: &mut usize) -> bool {
+fn grow(shares: &mut usize, freed: &mut usize, may_have: &mut usize) {
     let most = if slabs::are_sparse(Kind::Large) { SPARSE } else { DENSE };
     let one_more = |shares: usize| (shares < most.of_all / SHARE).then_some(shares + 1);
     if *freed < SHORT_LIVED
         || *shares >= most.of_thread / SHARE
         || SHARES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err()
     {
-        return false;
+        return;
     }
     *shares += 1;
     *may_have = *shares * SHARE;
     *freed = 0;
-    true
 }
 
 /// In a forked child, the other threads are gone, and what they have kept is nobody's.
